@@ -1,0 +1,7 @@
+"""The base of every exception that Tidelog raises on purpose."""
+
+from __future__ import annotations
+
+
+class TidelogError(Exception):
+    """Something went wrong in a way that is named: the message says what happened, to what, and what to do."""

@@ -1,0 +1,1 @@
+"""Producing commands and awaiting their answers."""

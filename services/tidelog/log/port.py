@@ -1,0 +1,270 @@
+"""What an append-only log must do for Tidelog: topics, partitions, offsets, groups, fenced atomic writers.
+
+Every adapter (memory, SQLite, Kafka) keeps every promise on this page, and one conformance suite
+(`tests/conformance`) runs against each of them. The names are Kafka's, because its users know them.
+
+All waits are bounded: each method that may wait either takes a `timeout` in seconds or raises
+`LogUnavailable` after the adapter's own bound. An adapter instance belongs to the event loop that opened it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple, Self
+
+from tidelog_events.errors import TidelogError
+
+MAX_RECORD_BYTES = 1_000_000
+"""The largest record (key, value and headers together) that a log takes; Kafka's own default bound."""
+
+
+class LogError(TidelogError):
+    """Something the log refused or could not do."""
+
+
+class LogUnavailable(LogError):
+    """The log did not answer in time or cannot be reached. Nothing is known to be wrong: try again."""
+
+
+class Fenced(LogError):
+    """Another writer has been opened under the same transactional id. This writer is dead for good."""
+
+
+class OutcomeUnknown(LogError):
+    """An append was sent and no answer came: it may stand in the log or not. Throw the writer away."""
+
+
+class RecordTooLarge(LogError):
+    """A record is over the log's bound. The whole append was aborted; nothing of it is in the log."""
+
+
+class UnknownTopic(LogError):
+    """The topic or the partition does not exist. `tidelog init` creates what is missing."""
+
+
+class TopicMismatch(LogError):
+    """A topic exists with another partition count or cleanup policy than asked for."""
+
+
+class OffsetOutOfRange(LogError):
+    """The log no longer holds the offset that was asked for, or does not hold it yet."""
+
+
+class TopicPartition(NamedTuple):
+    """One partition of a topic."""
+
+    topic: str
+    partition: int
+
+
+class Isolation(Enum):
+    """What a reader sees of transactions."""
+
+    COMMITTED = "read_committed"
+    UNCOMMITTED = "read_uncommitted"
+
+
+class Cleanup(Enum):
+    """What a topic forgets."""
+
+    DELETE = "delete"
+    """Records older than the retention."""
+    COMPACT = "compact"
+    """All but the newest record of each key; a record without a value (a tombstone) removes its key."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSpec:
+    """A topic to create. `retention_seconds` is for `Cleanup.DELETE`; None keeps everything."""
+
+    name: str
+    partitions: int
+    cleanup: Cleanup = Cleanup.DELETE
+    retention_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewRecord:
+    """A record to append, to the partition that it names."""
+
+    topic: str
+    partition: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A record that stands in the log. Offsets grow within a partition, and may have gaps."""
+
+    topic: str
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes], ...] = field(default=())
+
+
+class Producer(ABC):
+    """Appends records without a transaction: each one stands alone, in the order given, per partition."""
+
+    @abstractmethod
+    async def append(self, records: Sequence[NewRecord], *, timeout: float) -> list[int]:
+        """Append the records and return their offsets, in order, once the log has them for good.
+
+        Raises:
+            RecordTooLarge: one of them is over `MAX_RECORD_BYTES`; none was sent.
+            UnknownTopic: a topic or partition does not exist; none was sent.
+            OutcomeUnknown: no answer within `timeout`; some, all or none may stand in the log.
+            LogUnavailable: the log cannot be reached; nothing was sent.
+
+        A cancellation leaves the outcome unknown.
+        """
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Give up the connection within a few seconds, whatever the log does."""
+
+
+class Writer(ABC):
+    """The one live writer of a transactional id: appends atomically over any topics and partitions."""
+
+    @abstractmethod
+    async def append(self, records: Sequence[NewRecord], *, timeout: float) -> None:
+        """Append all the records in one transaction: every reader sees all of them or none.
+
+        Raises:
+            Fenced: a later writer was opened under this transactional id; nothing was appended.
+            RecordTooLarge, UnknownTopic: the transaction was aborted; nothing was appended.
+            OutcomeUnknown: throw this writer away, open another and read what stands in the log.
+            LogUnavailable: nothing was appended. The writer may be used again.
+
+        A cancellation leaves the outcome unknown: throw the writer away.
+        """
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Give up the connection within a few seconds. What was not committed is never seen."""
+
+
+class Reader(ABC):
+    """Reads partitions from given offsets. It belongs to no group and commits nothing."""
+
+    @abstractmethod
+    async def read(self, *, max_records: int, timeout: float) -> list[Record]:
+        """The next records of any of the partitions, in order within each; empty when `timeout` passes first.
+
+        Returns as soon as there is one, with what else is there at once. A cancellation loses nothing.
+
+        Raises:
+            OffsetOutOfRange: a position is no longer (or not yet) in the log.
+            LogUnavailable: the log does not answer.
+        """
+
+    @abstractmethod
+    def position(self, tp: TopicPartition) -> int:
+        """The offset of the next record to be read of that partition (past gaps that are known of)."""
+
+    @abstractmethod
+    def seek(self, tp: TopicPartition, offset: int) -> None:
+        """Read that partition from `offset` on."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Stop reading, within a few seconds."""
+
+
+class Member(ABC):
+    """Membership in a consumer group over one topic: a share of its partitions, and committed offsets.
+
+    A share is a hint, never a proof: two members may believe in the same partition for a while. What must
+    be exclusive is fenced by a `Writer` or by a position kept beside the data.
+    """
+
+    @property
+    @abstractmethod
+    def assignment(self) -> frozenset[int]:
+        """The partitions that this member should serve now."""
+
+    @abstractmethod
+    async def changed(self, *, timeout: float) -> bool:
+        """Wait until the assignment has changed since the last call (True) or `timeout` has passed (False).
+
+        The first call returns True as soon as there is a first assignment, an empty one included.
+        """
+
+    @abstractmethod
+    async def committed(self, partition: int) -> int | None:
+        """The offset that the group committed for a partition of the topic; None when there is none yet."""
+
+    @abstractmethod
+    async def commit(self, offsets: Mapping[int, int], *, timeout: float) -> None:
+        """Record the next offset to read for each partition. Offsets of partitions not assigned are dropped."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Leave the group, so that the others take over at once."""
+
+
+class Log(ABC):
+    """A connection to a log, and the factory of everything else on this page."""
+
+    @property
+    @abstractmethod
+    def address(self) -> str:
+        """Where the log is, as the setting names it, for messages to people."""
+
+    @abstractmethod
+    async def create_topics(self, topics: Sequence[TopicSpec]) -> list[str]:
+        """Create the topics that do not exist and return their names.
+
+        Raises:
+            TopicMismatch: one exists with another partition count or cleanup; nothing was created.
+        """
+
+    @abstractmethod
+    async def partitions(self, topic: str) -> int:
+        """How many partitions the topic has. Raises `UnknownTopic`."""
+
+    @abstractmethod
+    async def start_offset(self, tp: TopicPartition) -> int:
+        """The offset of the oldest record that is still there (the end offset when there is none)."""
+
+    @abstractmethod
+    async def end_offset(self, tp: TopicPartition, isolation: Isolation = Isolation.COMMITTED) -> int:
+        """The offset that the next record will have at least; with COMMITTED, held down by open transactions."""
+
+    @abstractmethod
+    async def producer(self) -> Producer:
+        """A producer for records that stand alone."""
+
+    @abstractmethod
+    async def writer(self, transactional_id: str) -> Writer:
+        """Open the writer of a transactional id and fence every earlier one.
+
+        When this returns, no append of an earlier writer can come into the log any more.
+        """
+
+    @abstractmethod
+    async def reader(
+        self, offsets: Mapping[TopicPartition, int], isolation: Isolation = Isolation.COMMITTED
+    ) -> Reader:
+        """A reader of the given partitions from the given offsets."""
+
+    @abstractmethod
+    async def join(self, group: str, topic: str) -> Member:
+        """Become a member of a group; returns at once, the assignment comes later."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Close what was opened here, within a few seconds."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()

@@ -1,0 +1,1 @@
+"""The loop that feeds Postgres from the log."""

@@ -1,0 +1,1 @@
+"""Running handlers: what to claim, renew and report, and the loop that does it."""
