@@ -4,4 +4,4 @@ from __future__ import annotations
 
 
 class TidelogError(Exception):
-    """Something went wrong in a way that is named: the message says what happened, to what, and what to do."""
+    """Something named went wrong: the message says what happened, to what, and what to do."""

@@ -1,0 +1,407 @@
+"""Commands: what anybody may ask of an engine (contract section 3), and the refusal of what is malformed.
+
+The order of the fields is the order in which they are checked. null for an optional field means absent,
+except where it says something of its own (`limit`, `next_due`).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Final, Literal, Self, TypeAlias
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    StrictInt,
+    StringConstraints,
+    WithJsonSchema,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from tidelog_events import bounds
+from tidelog_events.identity import (
+    DEFAULT_QUEUE,
+    JOB_ID_PATTERN,
+    KNOWN_JOB_ID_PATTERN,
+    QUEUE_PATTERN,
+    ClientId,
+    CommandId,
+    JobId,
+    QueueName,
+    ScheduleId,
+    WorkerId,
+    queue_of,
+)
+from tidelog_events.instants import (
+    MAX_SECONDS,
+    Instant,
+    Micros,
+    NotAnInstant,
+    format_instant,
+    from_seconds,
+    parse_instant,
+    to_seconds,
+)
+from tidelog_events.jsontext import NULL, JsonBytes, NotStorable, dumps
+from tidelog_events.retry import DEFAULT_MAX_ATTEMPTS, DEFAULT_RETRY, RetryPolicy
+from tidelog_events.states import DependencyMode
+from tidelog_events.wire import TAG_SCHEMA, TIME_SCHEMA, Tag, write_tag
+
+
+def _refuse(message: str) -> PydanticCustomError:
+    return PydanticCustomError("refused", "{message}", {"message": message})
+
+
+def _read_json(value: Any) -> JsonBytes:
+    try:
+        return dumps(value)
+    except NotStorable as error:
+        raise _refuse(
+            f"must be a JSON value without {error}".replace("without a string has", "without")
+        ) from None
+
+
+def _read_time(value: Any) -> Instant:
+    if not isinstance(value, str):
+        raise _refuse("must be a time as text, such as 2026-01-31T09:00:00Z")
+    try:
+        return parse_instant(value)
+    except NotAnInstant as error:
+        raise _refuse(str(error)) from None
+
+
+def _read_seconds(value: Any) -> Micros:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise _refuse("must be a number of seconds")
+    if not 0 <= value <= MAX_SECONDS:
+        raise _refuse(f"must be 0 to {MAX_SECONDS} seconds")
+    return from_seconds(value)
+
+
+def _more_than_nothing(duration: Micros) -> Micros:
+    """A duration that must last; what would round to nothing lasts a microsecond."""
+    return Micros(max(duration, 1))
+
+
+def _read_positive_seconds(value: Any) -> Micros:
+    duration = _read_seconds(value)
+    if value <= 0:
+        raise _refuse("must be more than 0 seconds")
+    return _more_than_nothing(duration)
+
+
+def _read_tag(value: Any) -> Tag:
+    texts: tuple[Any, ...]
+    if isinstance(value, str):
+        texts = (value,)
+    elif isinstance(value, dict) and len(value) == 1:
+        texts = next(iter(value.items()))
+    else:
+        raise _refuse("must be a text or an object of exactly one pair of texts")
+    for text in texts:
+        if not isinstance(text, str) or not text:
+            raise _refuse("must be made of texts that are not empty")
+        if len(text) > bounds.MAX_TAG_CHARS:
+            raise _refuse(f"has a text of {len(text)} characters; at most {bounds.MAX_TAG_CHARS} are allowed")
+        _no_surrogate(text)
+    return texts[0] if len(texts) == 1 else (texts[0], texts[1])
+
+
+def _no_surrogate(text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise _refuse("must not hold a lone surrogate") from None
+
+
+def _tag_set(tags: tuple[Tag, ...]) -> tuple[Tag, ...]:
+    distinct = tuple(dict.fromkeys(tags))
+    if len(distinct) > bounds.MAX_TAGS:
+        raise _refuse(f"there are {len(distinct)} tags; at most {bounds.MAX_TAGS} are allowed")
+    return distinct
+
+
+def _no_control_characters(text: str) -> str:
+    if any(character < " " or "\x7f" <= character <= "\x9f" for character in text):
+        raise _refuse("must not hold control characters")
+    return text
+
+
+def _printable(text: str) -> str:
+    if not text.isprintable():
+        raise _refuse("must be made of printable characters")
+    return text
+
+
+def _text(max_chars: int | None = None, min_chars: int = 0) -> StringConstraints:
+    return StringConstraints(strict=True, min_length=min_chars, max_length=max_chars)
+
+
+def _pattern(pattern: str) -> StringConstraints:
+    return StringConstraints(strict=True, pattern=f"^{pattern}$")
+
+
+_NUMBER_SCHEMA: Final = {"type": "number", "minimum": 0, "maximum": MAX_SECONDS}
+
+QueueField = Annotated[QueueName, _pattern(QUEUE_PATTERN)]
+ChosenJobId = Annotated[JobId, _pattern(JOB_ID_PATTERN)]
+KnownJobId = Annotated[JobId, _pattern(KNOWN_JOB_ID_PATTERN)]
+ScheduleIdField = Annotated[ScheduleId, _pattern(JOB_ID_PATTERN)]
+WorkerIdField = Annotated[WorkerId, _text(bounds.MAX_WORKER_ID_CHARS, 1), AfterValidator(_printable)]
+ClientIdField = Annotated[ClientId, _text(bounds.MAX_CLIENT_ID_CHARS, 1), AfterValidator(_printable)]
+CommandIdField = Annotated[
+    CommandId, _text(bounds.MAX_COMMAND_ID_CHARS), AfterValidator(_no_control_characters)
+]
+ActorField = Annotated[str, _text(bounds.MAX_ACTOR_CHARS)]
+CutText = Annotated[str, _text(), AfterValidator(bounds.cut_text)]
+JsonField = Annotated[
+    JsonBytes, PlainValidator(_read_json), PlainSerializer(lambda text: text), WithJsonSchema({})
+]
+TimeField = Annotated[
+    Instant, PlainValidator(_read_time), PlainSerializer(format_instant), WithJsonSchema(TIME_SCHEMA)
+]
+SecondsField = Annotated[
+    Micros, PlainValidator(_read_seconds), PlainSerializer(to_seconds), WithJsonSchema(_NUMBER_SCHEMA)
+]
+PositiveSecondsField = Annotated[
+    Micros,
+    PlainValidator(_read_positive_seconds),
+    PlainSerializer(to_seconds),
+    WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "maximum": MAX_SECONDS}),
+]
+TagField = Annotated[Tag, PlainValidator(_read_tag), PlainSerializer(write_tag), WithJsonSchema(TAG_SCHEMA)]
+TagsField = Annotated[tuple[TagField, ...], AfterValidator(_tag_set)]
+DEFAULT_LEASE = Micros(60_000_000)
+
+
+class Fields(BaseModel):
+    """An object whose unknown fields are refused, and whose null optional fields are absent."""
+
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
+
+    NULL_SPEAKS: ClassVar[frozenset[str]] = frozenset()
+    """Fields for which null says something else than nothing."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _leave_out_nulls(cls, given: Any) -> Any:
+        if isinstance(given, dict) and None in given.values():
+            known = cls.model_fields
+            return {
+                name: value
+                for name, value in given.items()
+                if value is not None or name not in known or name in cls.NULL_SPEAKS
+            }
+        return given
+
+
+class Retry(Fields):
+    """The retry policy of a job as a command gives it."""
+
+    max_attempts: Annotated[StrictInt, Field(ge=1, le=bounds.MAX_ATTEMPTS)] = DEFAULT_MAX_ATTEMPTS
+    delays: Annotated[list[SecondsField], Field(min_length=1, max_length=bounds.MAX_DELAYS)] | None = None
+
+    @property
+    def policy(self) -> RetryPolicy:
+        """The policy in the form that the rules use."""
+        return RetryPolicy(self.max_attempts, None if self.delays is None else tuple(self.delays))
+
+
+class CommandFields(Fields):
+    """What every command may carry."""
+
+    command_id: CommandIdField | None = None
+    reply_to: ClientIdField | None = None
+    actor: ActorField | None = None
+
+
+class Enqueue(CommandFields):
+    """Bear a job."""
+
+    type: Literal["enqueue"] = "enqueue"
+    queue: QueueField | None = None
+    wire_name: Annotated[str, _text(min_chars=1)]
+    payload: JsonField = NULL
+    job_id: ChosenJobId | None = None
+    due_time: TimeField | None = None
+    parents: tuple[KnownJobId, ...] = ()
+    mode: DependencyMode = DependencyMode.ON_SUCCESS
+    tags: TagsField = ()
+    retry: Retry | None = None
+    trace_context: Annotated[str, _text(bounds.MAX_TRACE_CONTEXT_CHARS)] | None = None
+    workflow_id: Annotated[str, _text(bounds.MAX_WORKFLOW_ID_CHARS)] | None = None
+    schedule_id: ScheduleIdField | None = None
+
+    @model_validator(mode="after")
+    def _agree_on_the_queue(self) -> Self:
+        if self.job_id is not None and self.queue is not None and queue_of(self.job_id) != self.queue:
+            raise PydanticCustomError(
+                "contradiction",
+                "{message}",
+                {"field": "job_id", "message": f"must start with its queue, {self.queue}/"},
+            )
+        if self.schedule_id is not None and queue_of(self.schedule_id) != self.target_queue:
+            raise PydanticCustomError(
+                "contradiction",
+                "{message}",
+                {"field": "schedule_id", "message": f"must be of the job's own queue, {self.target_queue}"},
+            )
+        return self
+
+    @property
+    def target_queue(self) -> QueueName:
+        """The queue that the job is for: as said, else the job id's, else the default one."""
+        if self.queue is not None:
+            return self.queue
+        return DEFAULT_QUEUE if self.job_id is None else queue_of(self.job_id)
+
+    @property
+    def retry_policy(self) -> RetryPolicy:
+        """The policy as given, or the default one."""
+        return DEFAULT_RETRY if self.retry is None else self.retry.policy
+
+
+class Claim(CommandFields):
+    """Ask for jobs of a queue; with `wait_seconds` the claim is parked until there are some."""
+
+    type: Literal["claim"] = "claim"
+    worker_id: WorkerIdField
+    queue: QueueField
+    max_jobs: Annotated[StrictInt, Field(ge=1)] = 1
+    lease_seconds: PositiveSecondsField = DEFAULT_LEASE
+    wait_seconds: SecondsField = Micros(0)
+
+
+class LeaseRow(Fields):
+    """A lease that a heartbeat renews."""
+
+    job_id: KnownJobId
+    attempt: StrictInt
+    lease: StrictInt | None = None
+
+
+class Heartbeat(CommandFields):
+    """Renew leases from now on."""
+
+    type: Literal["heartbeat"] = "heartbeat"
+    worker_id: WorkerIdField
+    leases: list[LeaseRow]
+    lease_seconds: PositiveSecondsField = DEFAULT_LEASE
+
+
+class Success(LeaseRow):
+    """The handler finished."""
+
+    outcome: Literal["Success"] = "Success"
+    output: JsonField = NULL
+    add_tags: TagsField = ()
+
+
+class Failure(LeaseRow):
+    """The handler failed. `next_due`: a time = retry then, null = no retry, absent = the job's own policy."""
+
+    NULL_SPEAKS = frozenset({"next_due"})
+
+    outcome: Literal["Failure"] = "Failure"
+    error: CutText
+    failure_detail: CutText | None = None
+    next_due: TimeField | None = None
+    add_tags: TagsField = ()
+
+    @property
+    def follows_policy(self) -> bool:
+        """Whether the job's own retry policy decides."""
+        return "next_due" not in self.model_fields_set
+
+
+class CancelledOutcome(LeaseRow):
+    """The handler stopped because it was asked to."""
+
+    outcome: Literal["Cancelled"] = "Cancelled"
+    cause: CutText | None = None
+
+
+class Unroutable(LeaseRow):
+    """The worker has no handler for the job, or its payload no longer decodes."""
+
+    outcome: Literal["Unroutable"] = "Unroutable"
+    reason: CutText
+
+
+class ReturnedOutcome(LeaseRow):
+    """The worker shuts down and gives the job back."""
+
+    outcome: Literal["Returned"] = "Returned"
+
+
+Outcome: TypeAlias = Success | Failure | CancelledOutcome | Unroutable | ReturnedOutcome
+
+
+class Report(CommandFields):
+    """Outcomes of attempts. One row never affects another."""
+
+    type: Literal["report"] = "report"
+    worker_id: WorkerIdField
+    outcomes: list[Annotated[Outcome, Field(discriminator="outcome")]]
+
+
+class Cancel(CommandFields):
+    """Cancel a job that has not ended."""
+
+    type: Literal["cancel"] = "cancel"
+    job_id: KnownJobId
+
+
+class Requeue(CommandFields):
+    """Start a dead-lettered or quarantined job again."""
+
+    type: Literal["requeue"] = "requeue"
+    job_id: KnownJobId
+
+
+class PauseQueue(CommandFields):
+    """Grant nothing from a queue from now on."""
+
+    type: Literal["pause_queue"] = "pause_queue"
+    queue: QueueField
+
+
+class ResumeQueue(CommandFields):
+    """Grant work from a queue again."""
+
+    type: Literal["resume_queue"] = "resume_queue"
+    queue: QueueField
+
+
+class SetConcurrencyLimit(CommandFields):
+    """Bound how many jobs of a queue are leased at once; null for no bound."""
+
+    NULL_SPEAKS = frozenset({"limit"})
+
+    type: Literal["set_concurrency_limit"] = "set_concurrency_limit"
+    queue: QueueField
+    limit: Annotated[StrictInt, Field(ge=1)] | None
+
+
+Command: TypeAlias = (
+    Enqueue | Claim | Heartbeat | Report | Cancel | Requeue | PauseQueue | ResumeQueue | SetConcurrencyLimit
+)
+
+COMMAND_CLASSES: tuple[type[Command], ...] = (
+    Enqueue,
+    Claim,
+    Heartbeat,
+    Report,
+    Cancel,
+    Requeue,
+    PauseQueue,
+    ResumeQueue,
+    SetConcurrencyLimit,
+)
+COMMANDS_BY_TYPE: Final[dict[str, type[Command]]] = {
+    str(cls.model_fields["type"].default): cls for cls in COMMAND_CLASSES
+}

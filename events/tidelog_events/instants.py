@@ -1,0 +1,90 @@
+"""Instants and durations: whole microseconds inside, RFC 3339 in UTC on the wire (contract section 1)."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import NewType
+
+Instant = NewType("Instant", int)
+"""A point in time: microseconds since 1970-01-01T00:00:00Z."""
+
+Micros = NewType("Micros", int)
+"""A duration in microseconds."""
+
+SECOND = 1_000_000
+MAX_SECONDS = 1_000_000_000
+"""The longest duration that a command may name, in seconds."""
+
+_UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_RFC_3339 = re.compile(
+    r"\d{4}-\d{2}-\d{2}[Tt](?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,6})?(?:[Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)",
+    re.ASCII,
+)
+_ONE_MICROSECOND = timedelta(microseconds=1)
+FIRST_INSTANT = Instant((datetime.min.replace(tzinfo=UTC) - _UNIX_EPOCH) // _ONE_MICROSECOND)
+LAST_INSTANT = Instant((datetime.max.replace(tzinfo=UTC) - _UNIX_EPOCH) // _ONE_MICROSECOND)
+"""The last instant that can be written; later ones are clamped to it (a retry delay may reach past it)."""
+
+
+class NotAnInstant(ValueError):
+    """The text is not a time that this project reads."""
+
+
+def parse_instant(text: str) -> Instant:
+    """Read an RFC 3339 time with an offset, up to microseconds.
+
+    Raises:
+        NotAnInstant: no offset, more than six fraction digits, hour 24, second 60, a day that is not in the
+            calendar, or no time at all. Nothing is guessed (contract section 1).
+    """
+    if _RFC_3339.fullmatch(text) is None:
+        raise NotAnInstant(
+            "not an RFC 3339 time with an offset and at most six fraction digits (2026-01-31T09:00:00Z)"
+        )
+    try:
+        micros = (datetime.fromisoformat(text.upper()) - _UNIX_EPOCH) // _ONE_MICROSECOND
+    except (ValueError, OverflowError) as error:
+        raise NotAnInstant(f"not a time of the calendar: {error}") from None
+    if not FIRST_INSTANT <= micros <= LAST_INSTANT:
+        raise NotAnInstant("a time outside the years 0001 to 9999 in UTC")
+    return Instant(micros)
+
+
+def format_instant(instant: Instant) -> str:
+    """Write an instant as RFC 3339 in UTC with `Z`; the fraction only when there is one."""
+    return f"{to_datetime(instant).replace(tzinfo=None).isoformat()}Z"
+
+
+def to_datetime(instant: Instant) -> datetime:
+    """The instant as an aware datetime in UTC."""
+    return _UNIX_EPOCH + timedelta(microseconds=instant)
+
+
+def from_datetime(moment: datetime) -> Instant:
+    """The instant of an aware datetime.
+
+    Raises:
+        NotAnInstant: the datetime has no time zone; its instant would be a guess.
+    """
+    if moment.tzinfo is None or moment.utcoffset() is None:
+        raise NotAnInstant(f"{moment!r} has no time zone; give one, for example datetime.now(UTC)")
+    return Instant((moment - _UNIX_EPOCH) // _ONE_MICROSECOND)
+
+
+def later(instant: Instant, delay: Micros) -> Instant:
+    """The instant after a delay, clamped to the last one that can be written."""
+    return Instant(min(instant + delay, LAST_INSTANT))
+
+
+def from_seconds(seconds: float) -> Micros:
+    """A duration in seconds, rounded to the microsecond (contract section 3, Numbers)."""
+    if isinstance(seconds, int):
+        return Micros(seconds * SECOND)
+    return Micros(round(seconds * SECOND))
+
+
+def to_seconds(micros: Micros) -> int | float:
+    """A duration as the number of seconds to write: whole numbers without a fraction."""
+    whole, rest = divmod(micros, SECOND)
+    return micros / SECOND if rest else whole

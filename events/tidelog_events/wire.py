@@ -1,0 +1,200 @@
+"""How the dataclasses of the language are written as JSON objects and read back.
+
+One plan per class, made once from its annotations, serves transitions, replies and records alike; the JSON
+Schemas of `docs/schemas` come from the same annotations, so that they cannot disagree with the code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, fields
+from enum import Enum
+from operator import attrgetter
+from typing import Annotated, Any, Final, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
+
+import orjson
+from pydantic import WithJsonSchema
+
+from tidelog_events.instants import Instant, format_instant, from_seconds, parse_instant, to_seconds
+from tidelog_events.jsontext import Json, JsonBytes, dumps
+from tidelog_events.retry import RetryPolicy
+
+WireObject: TypeAlias = dict[str, Any]
+"""A JSON object ready for orjson: its values are JSON values or `orjson.Fragment`s."""
+
+Tag: TypeAlias = str | tuple[str, str]
+"""A label, or a key with its value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """Marks a field whose form on the wire is not its form in memory."""
+
+    write: Callable[[Any], Any]
+    read: Callable[[Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class OmittedWhenNone:
+    """Marks a field that is not written at all when there is no value."""
+
+
+def write_tag(tag: Tag) -> str | dict[str, str]:
+    """A tag as the contract writes it: `"label"` or `{"key": "value"}`."""
+    return tag if isinstance(tag, str) else {tag[0]: tag[1]}
+
+
+def read_tag(tag: str | Mapping[str, str]) -> Tag:
+    """A tag as `write_tag` wrote it."""
+    return tag if isinstance(tag, str) else next(iter(tag.items()))
+
+
+def write_retry(retry: RetryPolicy) -> WireObject:
+    """A retry policy as the contract writes it, delays in seconds."""
+    delays = None if retry.delays is None else [to_seconds(delay) for delay in retry.delays]
+    return {"max_attempts": retry.max_attempts, "delays": delays}
+
+
+def read_retry(retry: Mapping[str, Any]) -> RetryPolicy:
+    """A retry policy as `write_retry` wrote it."""
+    delays: list[float] | None = retry["delays"]
+    return RetryPolicy(
+        retry["max_attempts"], None if delays is None else tuple(from_seconds(delay) for delay in delays)
+    )
+
+
+TAG_SCHEMA: Final[dict[str, Any]] = {
+    "anyOf": [
+        {"type": "string", "minLength": 1},
+        {
+            "type": "object",
+            "minProperties": 1,
+            "maxProperties": 1,
+            "additionalProperties": {"type": "string", "minLength": 1},
+        },
+    ]
+}
+TIME_SCHEMA: Final[dict[str, Any]] = {"type": "string", "format": "date-time"}
+_RETRY_SCHEMA: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {
+        "max_attempts": {"type": "integer"},
+        "delays": {"anyOf": [{"type": "array", "items": {"type": "number"}}, {"type": "null"}]},
+    },
+    "required": ["max_attempts", "delays"],
+}
+
+WireInstant = Annotated[Instant, Wire(format_instant, parse_instant), WithJsonSchema(TIME_SCHEMA)]
+WireJson = Annotated[JsonBytes, Wire(orjson.Fragment, dumps), WithJsonSchema({})]
+WireTags = Annotated[
+    tuple[Tag, ...],
+    Wire(lambda tags: [write_tag(tag) for tag in tags], lambda tags: tuple(map(read_tag, tags))),
+    WithJsonSchema({"type": "array", "items": TAG_SCHEMA}),
+]
+WireRetry = Annotated[RetryPolicy, Wire(write_retry, read_retry), WithJsonSchema(_RETRY_SCHEMA)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    names: tuple[str, ...]
+    required: tuple[str, ...]
+    values: Callable[[object], tuple[Any, ...]]
+    writes: tuple[tuple[str, Callable[[Any], Any]], ...]
+    reads: tuple[tuple[str, Callable[[Any], Any]], ...]
+    omitted: tuple[str, ...]
+
+
+def _parts(hint: object) -> list[object]:
+    """An annotation, its metadata, and those of the members of `X | None`."""
+    parts: list[object] = [hint, *getattr(hint, "__metadata__", ())]
+    if get_origin(hint) is not tuple:
+        for inner in get_args(hint):
+            parts.extend(_parts(inner))
+    return parts
+
+
+def _reader(parts: list[object]) -> Callable[[Any], Any] | None:
+    for part in parts:
+        if isinstance(part, Wire):
+            return part.read
+        if isinstance(part, type) and issubclass(part, Enum):
+            return part
+    return tuple if any(get_origin(part) is tuple for part in parts) else None
+
+
+def _make_plan(cls: type) -> _Plan:
+    hints = get_type_hints(cls, include_extras=True)
+    names = tuple(field.name for field in fields(cls))
+    parts = {name: _parts(hints[name]) for name in names}
+    readers = {name: _reader(parts[name]) for name in names}
+    return _Plan(
+        names=names,
+        required=tuple(field.name for field in fields(cls) if field.default is MISSING),
+        values=attrgetter(*names) if len(names) > 1 else (lambda of: (getattr(of, names[0]),)),
+        writes=tuple((name, part.write) for name in names for part in parts[name] if isinstance(part, Wire)),
+        reads=tuple((name, read) for name, read in readers.items() if read is not None),
+        omitted=tuple(
+            name for name in names if any(isinstance(part, OmittedWhenNone) for part in parts[name])
+        ),
+    )
+
+
+_plans: dict[type, _Plan] = {}
+
+
+def _plan(cls: type) -> _Plan:
+    plan = _plans.get(cls)
+    if plan is None:
+        plan = _plans[cls] = _make_plan(cls)
+    return plan
+
+
+def to_wire(of: object) -> WireObject:
+    """A dataclass of the language as a JSON object, ready for orjson."""
+    plan = _plan(type(of))
+    written: WireObject = dict(zip(plan.names, plan.values(of), strict=True))
+    for name, write in plan.writes:
+        value = written[name]
+        if value is not None:
+            written[name] = write(value)
+    for name in plan.omitted:
+        if written[name] is None:
+            del written[name]
+    return written
+
+
+class Unreadable(ValueError):
+    """A JSON object lacks a field, or a field is not what it should be."""
+
+
+T = TypeVar("T")
+
+
+def from_wire(cls: type[T], written: Mapping[str, Json]) -> T:
+    """Read a JSON object that `to_wire` wrote; fields that the class does not know are ignored.
+
+    Raises:
+        Unreadable: a field is missing or of another form.
+    """
+    plan = _plan(cls)
+    read: WireObject = {name: written[name] for name in plan.names if name in written}
+    if len(read) < len(plan.names):
+        for name in plan.required:
+            if name not in read:
+                raise Unreadable(f"{cls.__name__}: the field {name!r} is missing")
+    try:
+        for name, read_value in plan.reads:
+            # A JSON null is a value of its own where any JSON may stand.
+            if name in read and (read[name] is not None or read_value is dumps):
+                read[name] = read_value(read[name])
+        return cls(**read)
+    except (ValueError, TypeError, LookupError, AttributeError) as error:
+        raise Unreadable(f"{cls.__name__}: {error}") from error
+
+
+def wire_rows(cls: type[T]) -> Wire:
+    """The mark of a field that holds a tuple of such dataclasses."""
+    return Wire(
+        lambda rows: [to_wire(row) for row in rows],
+        lambda rows: tuple(from_wire(cls, row) for row in rows),
+    )
