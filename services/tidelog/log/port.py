@@ -41,6 +41,10 @@ class RecordTooLarge(LogError):
     """A record is over the log's bound. The whole append was aborted; nothing of it is in the log."""
 
 
+class InvalidRecord(LogError):
+    """A record without a key for a compacted topic, which could never tell it from another one."""
+
+
 class UnknownTopic(LogError):
     """The topic or the partition does not exist. `tidelog init` creates what is missing."""
 
@@ -118,6 +122,7 @@ class Producer(ABC):
 
         Raises:
             RecordTooLarge: one of them is over `MAX_RECORD_BYTES`; none was sent.
+            InvalidRecord: one of them has no key, and its topic is compacted; none was sent.
             UnknownTopic: a topic or partition does not exist; none was sent.
             OutcomeUnknown: no answer within `timeout`; some, all or none may stand in the log.
             LogUnavailable: the log cannot be reached; nothing was sent.
@@ -137,9 +142,12 @@ class Writer(ABC):
     async def append(self, records: Sequence[NewRecord], *, timeout: float) -> None:
         """Append all the records in one transaction: every reader sees all of them or none.
 
+        No records are no transaction: the log is not asked, so that proves nothing about the fence.
+
         Raises:
             Fenced: a later writer was opened under this transactional id; nothing was appended.
-            RecordTooLarge, UnknownTopic: the transaction was aborted; nothing was appended.
+            RecordTooLarge, InvalidRecord, UnknownTopic: the transaction was aborted; nothing was appended.
+                The writer may be used again.
             OutcomeUnknown: throw this writer away, open another and read what stands in the log.
             LogUnavailable: nothing was appended. The writer may be used again.
 
@@ -152,13 +160,17 @@ class Writer(ABC):
 
 
 class Reader(ABC):
-    """Reads partitions from given offsets. It belongs to no group and commits nothing."""
+    """Reads partitions from given offsets. It belongs to no group and commits nothing.
+
+    One task at a time may read. No partition can starve another one, however much it holds.
+    """
 
     @abstractmethod
     async def read(self, *, max_records: int, timeout: float) -> list[Record]:
         """The next records of any of the partitions, in order within each; empty when `timeout` passes first.
 
-        Returns as soon as there is one, with what else is there at once. A cancellation loses nothing.
+        Returns as soon as there is one, with what else is there at once (an adapter may stop at a few MiB).
+        A cancellation loses nothing.
 
         Raises:
             OffsetOutOfRange: a position is no longer (or not yet) in the log.
@@ -203,7 +215,7 @@ class Member(ABC):
 
     @abstractmethod
     async def commit(self, offsets: Mapping[int, int], *, timeout: float) -> None:
-        """Record the next offset to read for each partition. Offsets of partitions not assigned are dropped."""
+        """Record the next offset to read of each partition. Partitions that are not assigned are left out."""
 
     @abstractmethod
     async def close(self) -> None:
@@ -220,7 +232,7 @@ class Log(ABC):
 
     @abstractmethod
     async def create_topics(self, topics: Sequence[TopicSpec]) -> list[str]:
-        """Create the topics that do not exist and return their names.
+        """Create the topics that do not exist and return their names. Existing ones keep their retention.
 
         Raises:
             TopicMismatch: one exists with another partition count or cleanup; nothing was created.
@@ -232,11 +244,14 @@ class Log(ABC):
 
     @abstractmethod
     async def start_offset(self, tp: TopicPartition) -> int:
-        """The offset of the oldest record that is still there (the end offset when there is none)."""
+        """The lowest offset to read from: retention took what was below. The end offset when all is gone.
+
+        Compaction leaves gaps and never raises it, so that a state can always be read from the start.
+        """
 
     @abstractmethod
     async def end_offset(self, tp: TopicPartition, isolation: Isolation = Isolation.COMMITTED) -> int:
-        """The offset that the next record will have at least; with COMMITTED, held down by open transactions."""
+        """The offset that the next record will have at least. COMMITTED: held down by open transactions."""
 
     @abstractmethod
     async def producer(self) -> Producer:

@@ -1,0 +1,65 @@
+"""What every adapter refuses before anything is sent: so that it is refused alike, and in the same words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tidelog.log.port import (
+    MAX_RECORD_BYTES,
+    InvalidRecord,
+    LogError,
+    NewRecord,
+    RecordTooLarge,
+    TopicMismatch,
+    TopicSpec,
+    UnknownTopic,
+)
+
+
+def refuse_oversized(records: Sequence[NewRecord]) -> None:
+    """Raise `RecordTooLarge` for the first record over the bound (key, value and headers together)."""
+    for record in records:
+        size = len(record.key or b"") + len(record.value or b"")
+        for name, value in record.headers:
+            size += len(name) + len(value)
+        if size > MAX_RECORD_BYTES:
+            raise RecordTooLarge(
+                f"A record for {record.topic}[{record.partition}] has {size} bytes; the log takes at most"
+                f" {MAX_RECORD_BYTES}. Nothing was appended."
+            )
+
+
+def keyless(topic: str) -> InvalidRecord:
+    """The refusal of a record without a key for a compacted topic."""
+    return InvalidRecord(
+        f"A record for the compacted topic {topic!r} has no key. Nothing was appended; give"
+        " every record a key."
+    )
+
+
+def unknown_topic(topic: str) -> UnknownTopic:
+    """The refusal of a topic that does not exist."""
+    return UnknownTopic(f"The log has no topic {topic!r}. Run `tidelog init` to create what is missing.")
+
+
+def unknown_partition(topic: str, partition: int, partitions: int) -> UnknownTopic:
+    """The refusal of a partition that does not exist."""
+    return UnknownTopic(
+        f"The topic {topic!r} has the partitions 0 to {partitions - 1}; there is no {partition}."
+    )
+
+
+def mismatch(asked: TopicSpec, partitions: int, cleanup: str) -> TopicMismatch:
+    """The refusal to create a topic that exists, and differs."""
+    return TopicMismatch(
+        f"The topic {asked.name!r} exists with {partitions} partitions and cleanup {cleanup!r}, and was asked"
+        f" for with {asked.partitions} and {asked.cleanup.value!r}. Both are fixed at creation: correct the"
+        " setting, or use another prefix."
+    )
+
+
+def refuse_malformed(topics: Sequence[TopicSpec]) -> None:
+    """Raise `LogError` for a topic that could hold nothing."""
+    for topic in topics:
+        if topic.partitions < 1:
+            raise LogError(f"The topic {topic.name!r} needs at least one partition, not {topic.partitions}.")

@@ -1,0 +1,9 @@
+"""How eagerly a log of our own (memory, SQLite) forgets: the numbers that both adapters share."""
+
+from __future__ import annotations
+
+TOMBSTONE_SECONDS = 3600.0
+"""How long a tombstone stays in a compacted topic: a reader on its way from the start must still meet it."""
+
+COMPACT_AFTER = 10_000
+"""A compacted partition is cleaned when so many came since the last time: a restore reads them too."""

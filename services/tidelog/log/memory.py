@@ -1,0 +1,443 @@
+"""A log in memory, for tests and simulations: it keeps every promise of the port, and dies with its process.
+
+A `MemoryStore` is what would be the broker; each `MemoryLog` is one process's connection to it. Connections
+may live on different event loops in different threads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import NamedTuple, TypeVar
+
+from tidelog.log.assignment import balance
+from tidelog.log.checks import (
+    keyless,
+    mismatch,
+    refuse_malformed,
+    refuse_oversized,
+    unknown_partition,
+    unknown_topic,
+)
+from tidelog.log.cleaning import COMPACT_AFTER, TOMBSTONE_SECONDS
+from tidelog.log.port import (
+    Cleanup,
+    Fenced,
+    Isolation,
+    Log,
+    LogUnavailable,
+    Member,
+    NewRecord,
+    Producer,
+    Reader,
+    Record,
+    TopicPartition,
+    TopicSpec,
+    Writer,
+)
+from tidelog.log.signalled import SignalledMember, SignalledReader, out_of_range
+
+_Child = TypeVar("_Child", Producer, Writer, Reader, Member)
+_Listener = tuple["asyncio.AbstractEventLoop", "Callable[[], None]"]
+
+
+def _call(listener: _Listener) -> None:
+    """Call a listener on its own loop, whatever thread this is."""
+    loop, callback = listener
+    try:
+        running = asyncio.get_running_loop()
+    except RuntimeError:
+        running = None
+    if running is loop:
+        callback()
+    elif not loop.is_closed():
+        loop.call_soon_threadsafe(callback)
+
+
+class _Entry(NamedTuple):
+    """A record, and when it was appended (wall clock, seconds)."""
+
+    offset: int
+    record: Record
+    appended_at: float
+
+
+@dataclass(slots=True)
+class _Partition:
+    """One partition: what it holds, in order of offset, and who wants to hear of more."""
+
+    spec: TopicSpec
+    index: int
+    entries: list[_Entry] = field(default_factory=list)
+    start: int = 0
+    end: int = 0
+    compacted_to: int = 0
+    listeners: list[_Listener] = field(default_factory=list)
+
+    def append(self, new: NewRecord, now: float) -> int:
+        offset = self.end
+        record = Record(self.spec.name, self.index, offset, new.key, new.value, new.headers)
+        self.entries.append(_Entry(offset, record, now))
+        self.end = offset + 1
+        return offset
+
+    def slice(self, offset: int, limit: int) -> list[Record]:
+        first = bisect_left(self.entries, offset, key=attrgetter("offset"))
+        return [entry.record for entry in self.entries[first : first + limit]]
+
+    def clean(self, now: float) -> None:
+        if self.spec.cleanup is Cleanup.COMPACT:
+            self._compact(now)
+        elif self.spec.retention_seconds is not None:
+            self._trim(now - self.spec.retention_seconds)
+
+    def _compact(self, now: float) -> None:
+        newest = {entry.record.key: entry.offset for entry in self.entries}
+        self.entries = [
+            entry
+            for entry in self.entries
+            if newest[entry.record.key] == entry.offset
+            and (entry.record.value is not None or entry.appended_at > now - TOMBSTONE_SECONDS)
+        ]
+        self.compacted_to = self.end
+
+    def _trim(self, oldest: float) -> None:
+        kept = next(
+            (i for i, entry in enumerate(self.entries) if entry.appended_at >= oldest), len(self.entries)
+        )
+        del self.entries[:kept]
+        self.start = self.entries[0].offset if self.entries else self.end
+
+
+@dataclass(slots=True)
+class _Group:
+    """A consumer group: who is in it (with how to tell them), who serves what, and what was committed."""
+
+    members: dict[str, _Listener] = field(default_factory=dict)
+    assignment: dict[int, str] = field(default_factory=dict)
+    committed: dict[int, int] = field(default_factory=dict)
+
+
+class MemoryStore:
+    """What several `MemoryLog` connections share: topics, records, writers' epochs, groups.
+
+    Args:
+        clock: the wall clock that retention goes by, in seconds; a test may hand in its own.
+    """
+
+    def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._topics: dict[str, list[_Partition]] = {}
+        self._epochs: dict[str, int] = {}
+        self._groups: dict[tuple[str, str], _Group] = {}
+        self._members = 0
+
+    def create_topics(self, topics: Sequence[TopicSpec]) -> list[str]:
+        refuse_malformed(topics)
+        with self._lock:
+            for spec in topics:
+                existing = self._topics.get(spec.name)
+                if existing is not None:
+                    present = existing[0].spec
+                    if (present.partitions, present.cleanup) != (spec.partitions, spec.cleanup):
+                        raise mismatch(spec, present.partitions, present.cleanup.value)
+            created = {spec.name: spec for spec in topics if spec.name not in self._topics}
+            for spec in created.values():
+                self._topics[spec.name] = [_Partition(spec, index) for index in range(spec.partitions)]
+            return list(created)
+
+    def partitions(self, topic: str) -> int:
+        with self._lock:
+            return len(self._partitions(topic))
+
+    def bounds(self, tp: TopicPartition) -> tuple[int, int]:
+        """The start and end offsets."""
+        with self._lock:
+            partition = self._partition(tp.topic, tp.partition)
+            return partition.start, partition.end
+
+    def open_writer(self, transactional_id: str) -> int:
+        """Fence every earlier writer of this id; returns the epoch of the new one."""
+        with self._lock:
+            epoch = self._epochs.get(transactional_id, 0) + 1
+            self._epochs[transactional_id] = epoch
+            return epoch
+
+    def append(self, records: Sequence[NewRecord], *, fence: tuple[str, int] | None = None) -> list[int]:
+        """Append all or nothing; with a fence (transactional id, epoch) only if that is still the newest."""
+        refuse_oversized(records)
+        with self._lock:
+            if fence is not None and self._epochs.get(fence[0]) != fence[1]:
+                raise Fenced(
+                    f"A later writer was opened for {fence[0]!r}; nothing was appended."
+                    " This one is dead for good."
+                )
+            targets = [self._partition(record.topic, record.partition) for record in records]
+            for record, target in zip(records, targets, strict=True):
+                if record.key is None and target.spec.cleanup is Cleanup.COMPACT:
+                    raise keyless(record.topic)
+            now = self._clock()
+            offsets = [target.append(record, now) for record, target in zip(records, targets, strict=True)]
+            touched = {id(target): target for target in targets}.values()
+            for partition in touched:
+                # Not before half of it may be superfluous, so that the work stays in proportion.
+                if partition.end - partition.compacted_to >= max(COMPACT_AFTER, len(partition.entries) // 2):
+                    partition.clean(now)
+            listeners = [listener for partition in touched for listener in partition.listeners]
+        for listener in listeners:
+            _call(listener)
+        return offsets
+
+    def take(self, positions: dict[TopicPartition, int], max_records: int) -> list[Record]:
+        """The next records, in the order of `positions`, which are moved past them."""
+        taken: list[Record] = []
+        moved: dict[TopicPartition, int] = {}
+        with self._lock:
+            for tp, offset in positions.items():
+                partition = self._partition(tp.topic, tp.partition)
+                if not partition.start <= offset <= partition.end:
+                    raise out_of_range(tp, offset, partition.start, partition.end)
+                wanted = max_records - len(taken)
+                if not wanted or offset == partition.end:
+                    continue
+                found = partition.slice(offset, wanted)
+                taken += found
+                moved[tp] = found[-1].offset + 1 if len(found) == wanted else partition.end
+        # All at once, and after the last refusal: a record that was not handed out is not passed either.
+        positions.update(moved)
+        return taken
+
+    def listen(self, tps: Sequence[TopicPartition], listener: _Listener) -> None:
+        with self._lock:
+            for partition in [self._partition(*tp) for tp in tps]:
+                partition.listeners.append(listener)
+
+    def unlisten(self, tps: Sequence[TopicPartition], listener: _Listener) -> None:
+        with self._lock:
+            for tp in tps:
+                self._partition(*tp).listeners.remove(listener)
+
+    def join(self, group: str, topic: str, listener: _Listener) -> str:
+        """Become a member; returns its id."""
+        with self._lock:
+            self._partitions(topic)
+            self._members += 1
+            # Dense and padded: the order of the ids is the order of joining, the same in every run.
+            member = f"member-{self._members:06}"
+            self._groups.setdefault((group, topic), _Group()).members[member] = listener
+            listeners = self._rebalance(group, topic)
+        for other in listeners:
+            _call(other)
+        return member
+
+    def leave(self, group: str, topic: str, member: str) -> None:
+        with self._lock:
+            self._groups[group, topic].members.pop(member, None)
+            listeners = self._rebalance(group, topic)
+        for other in listeners:
+            _call(other)
+
+    def assignment(self, group: str, topic: str, member: str) -> frozenset[int]:
+        with self._lock:
+            shares = self._groups[group, topic].assignment
+            return frozenset(partition for partition, owner in shares.items() if owner == member)
+
+    def commit(self, group: str, topic: str, member: str, offsets: Mapping[int, int]) -> None:
+        with self._lock:
+            state = self._groups[group, topic]
+            for partition, offset in offsets.items():
+                if state.assignment.get(partition) == member:
+                    state.committed[partition] = offset
+
+    def committed(self, group: str, topic: str, partition: int) -> int | None:
+        with self._lock:
+            return self._groups[group, topic].committed.get(partition)
+
+    def clean(self) -> None:
+        """Apply retention and compaction now, completely."""
+        with self._lock:
+            for partitions in self._topics.values():
+                for partition in partitions:
+                    partition.clean(self._clock())
+
+    def _rebalance(self, group: str, topic: str) -> list[_Listener]:
+        state = self._groups[group, topic]
+        state.assignment = balance(len(self._topics[topic]), state.members, state.assignment)
+        return list(state.members.values())
+
+    def _partitions(self, topic: str) -> list[_Partition]:
+        partitions = self._topics.get(topic)
+        if partitions is None:
+            raise unknown_topic(topic)
+        return partitions
+
+    def _partition(self, topic: str, index: int) -> _Partition:
+        partitions = self._partitions(topic)
+        if not 0 <= index < len(partitions):
+            raise unknown_partition(topic, index, len(partitions))
+        return partitions[index]
+
+
+class _Connected:
+    """Something that stops working when it is closed."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        self._store = store
+        self._closed = False
+
+    def _open_store(self) -> MemoryStore:
+        if self._closed:
+            raise LogUnavailable("This connection to the log in memory is closed; open another one.")
+        return self._store
+
+
+class _MemoryProducer(_Connected, Producer):
+    async def append(
+        self,
+        records: Sequence[NewRecord],
+        *,
+        timeout: float,  # noqa: ARG002 - memory never keeps anybody waiting
+    ) -> list[int]:
+        return self._open_store().append(records)
+
+    async def close(self) -> None:
+        self._closed = True
+
+
+class _MemoryWriter(_Connected, Writer):
+    def __init__(self, store: MemoryStore, transactional_id: str) -> None:
+        super().__init__(store)
+        self._fence = (transactional_id, store.open_writer(transactional_id))
+
+    async def append(
+        self,
+        records: Sequence[NewRecord],
+        *,
+        timeout: float,  # noqa: ARG002 - memory never keeps anybody waiting
+    ) -> None:
+        store = self._open_store()
+        if records:
+            store.append(records, fence=self._fence)
+
+    async def close(self) -> None:
+        self._closed = True
+
+
+class _MemoryReader(_Connected, SignalledReader):
+    def __init__(self, store: MemoryStore, offsets: Mapping[TopicPartition, int]) -> None:
+        _Connected.__init__(self, store)
+        SignalledReader.__init__(self, offsets)
+        self._listener: _Listener = (asyncio.get_running_loop(), self._signal.set)
+        store.listen(list(offsets), self._listener)
+
+    def _take(self, max_records: int) -> list[Record]:
+        records = self._open_store().take(self._positions, max_records)
+        if records:
+            self._ask_last(TopicPartition(records[-1].topic, records[-1].partition))
+        return records
+
+    async def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            self._store.unlisten(list(self._positions), self._listener)
+
+
+class _MemoryMember(_Connected, SignalledMember):
+    def __init__(self, store: MemoryStore, group: str, topic: str) -> None:
+        _Connected.__init__(self, store)
+        SignalledMember.__init__(self)
+        self._group = group
+        self._topic = topic
+        self._id = ""
+        self._id = store.join(group, topic, (asyncio.get_running_loop(), self._on_change))
+        self._on_change()
+
+    def _on_change(self) -> None:
+        # The store calls before it has returned the id, and may still call after the member has left.
+        if self._id and not self._closed:
+            self._refresh()
+            self._signal.set()
+
+    def _share(self) -> frozenset[int]:
+        return self._open_store().assignment(self._group, self._topic, self._id)
+
+    async def committed(self, partition: int) -> int | None:
+        return self._open_store().committed(self._group, self._topic, partition)
+
+    async def commit(
+        self,
+        offsets: Mapping[int, int],
+        *,
+        timeout: float,  # noqa: ARG002 - memory never keeps anybody waiting
+    ) -> None:
+        self._open_store().commit(self._group, self._topic, self._id, offsets)
+
+    async def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            self._store.leave(self._group, self._topic, self._id)
+
+
+class MemoryLog(_Connected, Log):
+    """A connection to a `MemoryStore`; without one, to a new store of its own."""
+
+    def __init__(self, store: MemoryStore | None = None) -> None:
+        super().__init__(store or MemoryStore())
+        self._children: list[Producer | Writer | Reader | Member] = []
+
+    @property
+    def address(self) -> str:
+        return "memory:"
+
+    @property
+    def store(self) -> MemoryStore:
+        """What this connection shares with others: hand it to another `MemoryLog`."""
+        return self._store
+
+    async def create_topics(self, topics: Sequence[TopicSpec]) -> list[str]:
+        return self._open_store().create_topics(topics)
+
+    async def partitions(self, topic: str) -> int:
+        return self._open_store().partitions(topic)
+
+    async def start_offset(self, tp: TopicPartition) -> int:
+        return self._open_store().bounds(tp)[0]
+
+    async def end_offset(
+        self,
+        tp: TopicPartition,
+        isolation: Isolation = Isolation.COMMITTED,  # noqa: ARG002 - an append is seen whole or not at all
+    ) -> int:
+        return self._open_store().bounds(tp)[1]
+
+    async def producer(self) -> Producer:
+        return self._adopted(_MemoryProducer(self._open_store()))
+
+    async def writer(self, transactional_id: str) -> Writer:
+        return self._adopted(_MemoryWriter(self._open_store(), transactional_id))
+
+    async def reader(
+        self,
+        offsets: Mapping[TopicPartition, int],
+        isolation: Isolation = Isolation.COMMITTED,  # noqa: ARG002 - an append is seen whole or not at all
+    ) -> Reader:
+        return self._adopted(_MemoryReader(self._open_store(), offsets))
+
+    async def join(self, group: str, topic: str) -> Member:
+        return self._adopted(_MemoryMember(self._open_store(), group, topic))
+
+    async def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            for child in self._children:
+                await child.close()
+
+    def _adopted(self, child: _Child) -> _Child:
+        self._children.append(child)
+        return child
