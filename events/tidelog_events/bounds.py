@@ -24,6 +24,8 @@ MAX_JSON_DEPTH = 512
 """Levels of nesting within one field."""
 MAX_REPLY_BYTES = 512 * 1024
 """A larger grant is split (contract section 5)."""
+MAX_CONCURRENCY_LIMIT = 2**53 - 1
+"""The largest whole number that every reader of JSON keeps."""
 MAX_ATTEMPTS = 1_000
 MAX_DELAYS = 20
 MAX_QUEUE_CHARS = 100

@@ -11,7 +11,7 @@ from typing import Final
 
 import orjson
 
-from tidelog_events.commands import Command
+from tidelog_events.commands import Command, Enqueue, Report
 from tidelog_events.errors import TidelogError
 from tidelog_events.jsontext import Json, NotJson, loads
 from tidelog_events.replies import (
@@ -123,11 +123,14 @@ def _answer_class(written: dict[str, Json]) -> type[Answer] | None:
 def encode_command(command: Command) -> bytes:
     """A command as the value of a record; fields that were not given are left out."""
     written = command.model_dump(exclude_unset=True)
-    for rows in (written, *written.get("outcomes", ())):
-        for name in ("payload", "output"):
-            if name in rows:
-                rows[name] = orjson.Fragment(rows[name])
     written["type"] = command.type
+    if isinstance(command, Enqueue) and "payload" in written:
+        written["payload"] = orjson.Fragment(written["payload"])
+    if isinstance(command, Report):
+        for row, outcome in zip(written["outcomes"], command.outcomes, strict=True):
+            row["outcome"] = outcome.outcome
+            if "output" in row:
+                row["output"] = orjson.Fragment(row["output"])
     return orjson.dumps(written)
 
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal, Self, TypeAlias
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     PlainSerializer,
@@ -46,7 +47,7 @@ from tidelog_events.instants import (
     parse_instant,
     to_seconds,
 )
-from tidelog_events.jsontext import NULL, JsonBytes, NotStorable, dumps
+from tidelog_events.jsontext import NULL, HugeInt, JsonBytes, NotStorable, dumps
 from tidelog_events.retry import DEFAULT_MAX_ATTEMPTS, DEFAULT_RETRY, RetryPolicy
 from tidelog_events.states import DependencyMode
 from tidelog_events.wire import TAG_SCHEMA, TIME_SCHEMA, Tag, write_tag
@@ -54,6 +55,16 @@ from tidelog_events.wire import TAG_SCHEMA, TIME_SCHEMA, Tag, write_tag
 
 def _refuse(message: str) -> PydanticCustomError:
     return PydanticCustomError("refused", "{message}", {"message": message})
+
+
+_FAR = 1 << 63
+
+
+def _within_reach(value: Any) -> Any:
+    """A whole number too long to convert is outside of every bound, and equal to no attempt and no lease."""
+    if isinstance(value, HugeInt):
+        return -_FAR if value.digits.startswith("-") else _FAR
+    return value
 
 
 def _read_json(value: Any) -> JsonBytes:
@@ -145,6 +156,7 @@ def _pattern(pattern: str) -> StringConstraints:
     return StringConstraints(strict=True, pattern=f"^{pattern}$")
 
 
+WholeNumber = Annotated[StrictInt, BeforeValidator(_within_reach)]
 _NUMBER_SCHEMA: Final = {"type": "number", "minimum": 0, "maximum": MAX_SECONDS}
 
 QueueField = Annotated[QueueName, _pattern(QUEUE_PATTERN)]
@@ -186,15 +198,27 @@ class Fields(BaseModel):
     NULL_SPEAKS: ClassVar[frozenset[str]] = frozenset()
     """Fields for which null says something else than nothing."""
 
+    KNOWN: ClassVar[frozenset[str]] = frozenset()
+    """The names of the fields."""
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_: Any) -> None:
+        cls.KNOWN = frozenset(cls.model_fields)
+
     @model_validator(mode="before")
     @classmethod
-    def _leave_out_nulls(cls, given: Any) -> Any:
-        if isinstance(given, dict) and None in given.values():
-            known = cls.model_fields
+    def _check_the_names(cls, given: Any) -> Any:
+        """Refuse the first unknown field before any other is looked at, and leave out the absent ones."""
+        if not isinstance(given, dict):
+            return given
+        if not given.keys() <= cls.KNOWN:
+            unknown = next(name for name in given if name not in cls.KNOWN)
+            # pydantic writes the context into its message, which must be UTF-8.
+            field = unknown.encode(errors="replace").decode()
+            raise PydanticCustomError("at_field", "is not a field here", {"field": field})
+        if None in given.values():
             return {
-                name: value
-                for name, value in given.items()
-                if value is not None or name not in known or name in cls.NULL_SPEAKS
+                name: value for name, value in given.items() if value is not None or name in cls.NULL_SPEAKS
             }
         return given
 
@@ -202,7 +226,7 @@ class Fields(BaseModel):
 class Retry(Fields):
     """The retry policy of a job as a command gives it."""
 
-    max_attempts: Annotated[StrictInt, Field(ge=1, le=bounds.MAX_ATTEMPTS)] = DEFAULT_MAX_ATTEMPTS
+    max_attempts: Annotated[WholeNumber, Field(ge=1, le=bounds.MAX_ATTEMPTS)] = DEFAULT_MAX_ATTEMPTS
     delays: Annotated[list[SecondsField], Field(min_length=1, max_length=bounds.MAX_DELAYS)] | None = None
 
     @property
@@ -240,13 +264,13 @@ class Enqueue(CommandFields):
     def _agree_on_the_queue(self) -> Self:
         if self.job_id is not None and self.queue is not None and queue_of(self.job_id) != self.queue:
             raise PydanticCustomError(
-                "contradiction",
+                "at_field",
                 "{message}",
                 {"field": "job_id", "message": f"must start with its queue, {self.queue}/"},
             )
         if self.schedule_id is not None and queue_of(self.schedule_id) != self.target_queue:
             raise PydanticCustomError(
-                "contradiction",
+                "at_field",
                 "{message}",
                 {"field": "schedule_id", "message": f"must be of the job's own queue, {self.target_queue}"},
             )
@@ -271,7 +295,7 @@ class Claim(CommandFields):
     type: Literal["claim"] = "claim"
     worker_id: WorkerIdField
     queue: QueueField
-    max_jobs: Annotated[StrictInt, Field(ge=1)] = 1
+    max_jobs: Annotated[WholeNumber, Field(ge=1)] = 1
     lease_seconds: PositiveSecondsField = DEFAULT_LEASE
     wait_seconds: SecondsField = Micros(0)
 
@@ -280,8 +304,8 @@ class LeaseRow(Fields):
     """A lease that a heartbeat renews."""
 
     job_id: KnownJobId
-    attempt: StrictInt
-    lease: StrictInt | None = None
+    attempt: WholeNumber
+    lease: WholeNumber | None = None
 
 
 class Heartbeat(CommandFields):
@@ -384,7 +408,7 @@ class SetConcurrencyLimit(CommandFields):
 
     type: Literal["set_concurrency_limit"] = "set_concurrency_limit"
     queue: QueueField
-    limit: Annotated[StrictInt, Field(ge=1)] | None
+    limit: Annotated[WholeNumber, Field(ge=1, le=bounds.MAX_CONCURRENCY_LIMIT)] | None
 
 
 Command: TypeAlias = (

@@ -46,6 +46,11 @@ def parse_instant(text: str) -> Instant:
         micros = (datetime.fromisoformat(text.upper()) - _UNIX_EPOCH) // _ONE_MICROSECOND
     except (ValueError, OverflowError) as error:
         raise NotAnInstant(f"not a time of the calendar: {error}") from None
+    return _of_the_calendar(micros)
+
+
+def _of_the_calendar(micros: int) -> Instant:
+    """An offset can carry a datetime out of the years that can be written."""
     if not FIRST_INSTANT <= micros <= LAST_INSTANT:
         raise NotAnInstant("a time outside the years 0001 to 9999 in UTC")
     return Instant(micros)
@@ -65,11 +70,12 @@ def from_datetime(moment: datetime) -> Instant:
     """The instant of an aware datetime.
 
     Raises:
-        NotAnInstant: the datetime has no time zone; its instant would be a guess.
+        NotAnInstant: the datetime has no time zone, so that its instant would be a guess; or it is outside
+            the years 0001 to 9999 in UTC.
     """
     if moment.tzinfo is None or moment.utcoffset() is None:
         raise NotAnInstant(f"{moment!r} has no time zone; give one, for example datetime.now(UTC)")
-    return Instant((moment - _UNIX_EPOCH) // _ONE_MICROSECOND)
+    return _of_the_calendar((moment - _UNIX_EPOCH) // _ONE_MICROSECOND)
 
 
 def later(instant: Instant, delay: Micros) -> Instant:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from dataclasses import dataclass
 from math import isinf
 from typing import TypeAlias
@@ -42,9 +43,10 @@ class NotStorable(ValueError):
     """A value has no JSON form that Tidelog keeps: NaN, a lone surrogate, too deep, or of no JSON type."""
 
 
-# Nineteen digits in a row may be a number that orjson would round.
-_LONG_DIGITS = re.compile(rb"\d{19}")
-_PYTHON_INT_DIGITS = 4_300
+# Digits in a row that may be a whole number beyond 64 bits, which orjson would round.
+_LONG_DIGITS = re.compile(rb"-\d{19}|\d{20}")
+_PYTHON_INT_DIGITS = sys.int_info.str_digits_check_threshold
+"""Python always converts so many digits, whatever PYTHONINTMAXSTRDIGITS says."""
 
 
 def loads(text: bytes) -> Json:
@@ -81,11 +83,16 @@ def from_python(value: object) -> JsonBytes:
         NotStorable: NaN or infinity, a lone surrogate, more than 512 levels, or a type that JSON lacks.
     """
     try:
-        return _PYTHON_ENCODER.encode(value).encode()
+        text = _PYTHON_ENCODER.encode(value).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise NotStorable(f"not a JSON value: {error}") from None
+    # Only a text with so many brackets can be too deep; to look closer costs more than to write it.
+    if text.count(b"[") + text.count(b"{") > MAX_JSON_DEPTH and is_too_deep(loads(text)):
+        raise NotStorable(_TOO_DEEP)
+    return text
 
 
+_TOO_DEEP = f"more than {MAX_JSON_DEPTH} levels of nesting"
 _PYTHON_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
@@ -109,7 +116,7 @@ def is_too_deep(value: Json) -> bool:
 _TOKEN = re.compile(
     r"""[ \t\n\r]*(?:
         (?P<mark>[\[\]{}:,])
-      | (?P<string>"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*")
+      | (?P<string>"(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+")
       | (?P<number>-?(?:0|[1-9][0-9]*)(?P<real>(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?))
       | (?P<word>true|false|null)
     )""",
@@ -234,7 +241,7 @@ def _goes_on(reader: _Reader, container: _Open) -> bool:
 
 def _dumps_any_depth(value: Json) -> JsonBytes:
     if is_too_deep(value):
-        raise NotStorable(f"more than {MAX_JSON_DEPTH} levels of nesting")
+        raise NotStorable(_TOO_DEEP)
     try:
         return "".join(_pieces(value)).encode()
     except UnicodeEncodeError:
@@ -252,6 +259,8 @@ def _pieces(value: Json) -> list[str]:
                 pieces.append(item)
             case HugeInt(digits):
                 pieces.append(digits)
+            case float():  # as the fast path writes it, so that a value has one size
+                pieces.append(orjson.dumps(item).decode())
             case list():
                 todo.append((True, "]"))
                 for index in range(len(item) - 1, -1, -1):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
+from tidelog_events.bounds import cut_text
 from tidelog_events.commands import (
     COMMANDS_BY_TYPE,
     ClientIdField,
@@ -45,8 +46,14 @@ class Refusal:
 _COMMAND_ID: Final = TypeAdapter[CommandId | None](CommandIdField | None)
 _CLIENT_ID: Final = TypeAdapter[ClientId | None](ClientIdField | None)
 _MESSAGES: Final = {
-    "extra_forbidden": "is not a field of this command",
     "missing": "is required",
+    "union_tag_not_found": "is required",
+    "string_unicode": "must not hold a lone surrogate",
+    "int_type": "must be a whole number",
+    "list_type": "must be a list",
+    "tuple_type": "must be a list",
+    "model_type": "must be an object",
+    "model_attributes_type": "must be an object",
 }
 
 
@@ -73,18 +80,19 @@ def parse_command(given: Mapping[str, Json]) -> Command | Refusal:
     try:
         return model.model_validate(given)
     except ValidationError as error:
-        wrong = _first(error.errors(include_url=False, include_input=False))
+        # A model refuses unknown fields before it looks at the others, which it checks in their order.
+        wrong = error.errors(include_url=False, include_input=False)[0]
     return _refusal(given, _path(wrong), _message(wrong))
 
 
 def _refusal(given: Mapping[str, Json], field: str, message: str) -> Refusal:
     kind = given.get("type")
     return Refusal(
-        type=_storable(kind) if isinstance(kind, str) else None,
+        type=_sayable(kind) if isinstance(kind, str) else None,
         command_id=_or_none(_COMMAND_ID, given.get("command_id")),
         reply_to=_or_none(_CLIENT_ID, given.get("reply_to")),
-        field=_storable(field),
-        message=f"{_storable(field)} {message}",
+        field=_sayable(field),
+        message=f"{_sayable(field)} {message}",
     )
 
 
@@ -95,29 +103,13 @@ def _or_none(adapter: TypeAdapter[T | None], value: Json) -> T | None:
         return None
 
 
-def _storable(text: str) -> str:
-    """The text with what no UTF-8 text can hold replaced, so that the refusal itself can be written."""
-    return text.encode(errors="replace").decode()
-
-
-def _first(errors: Sequence[ErrorDetails]) -> ErrorDetails:
-    """The first error in the contract's order: unknown fields come before the known ones beside them."""
-    unknown = [error for error in errors if error["type"] == "extra_forbidden"]
-    for error in unknown:
-        if len(error["loc"]) == 1:
-            return error
-    first = errors[0]
-    for depth in range(1, len(first["loc"])):
-        for error in unknown:
-            if error["loc"][:-1] == first["loc"][:depth]:
-                return error
-    return first
+def _sayable(text: str) -> str:
+    """The text so that the refusal itself can be written: cut, and what no UTF-8 can hold replaced."""
+    return cut_text(text.encode(errors="replace").decode())
 
 
 def _path(error: ErrorDetails) -> str:
     """`outcomes[0].attempt`: names joined by dots, positions in brackets."""
-    if error["type"] == "contradiction":
-        return str(error["ctx"]["field"])
     path = ""
     for step in _steps(error):
         if isinstance(step, int):
@@ -134,14 +126,14 @@ def _steps(error: ErrorDetails) -> list[int | str]:
         del location[2]
     if error["type"] in ("union_tag_invalid", "union_tag_not_found"):
         location.append("outcome")
+    if error["type"] == "at_field":
+        location.append(error["ctx"]["field"])
     return location
 
 
 def _message(error: ErrorDetails) -> str:
     if error["type"] == "union_tag_invalid":
         return f"must be one of {error['ctx']['expected_tags']}"
-    if error["type"] == "union_tag_not_found":
-        return "is required"
     return _MESSAGES.get(error["type"]) or _spoken(error["msg"])
 
 

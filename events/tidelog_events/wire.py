@@ -106,7 +106,7 @@ class _Plan:
 
 def _parts(hint: object) -> list[object]:
     """An annotation, its metadata, and those of the members of `X | None`."""
-    parts: list[object] = [hint, *getattr(hint, "__metadata__", ())]
+    parts: list[object] = [hint]
     if get_origin(hint) is not tuple:
         for inner in get_args(hint):
             parts.extend(_parts(inner))

@@ -1,0 +1,145 @@
+"""The decisions of a partition: a command, or the timers that are due, against the state.
+
+Pure: no clock, no I/O, no randomness. `now` is an argument. The engine, `tidelog replay` and every test run
+this very code.
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from tidelog.core.claim import claim, end_waits, serve_parked, touch_due_queues
+from tidelog.core.control import cancel, pause_queue, requeue, resume_queue, set_concurrency_limit
+from tidelog.core.decision import Decision
+from tidelog.core.enqueue import Position, enqueue
+from tidelog.core.lease import expire_leases, heartbeat
+from tidelog.core.outcome import report
+from tidelog.core.retention import purge_ended
+from tidelog.core.state import PartitionState
+from tidelog_events.commands import (
+    Cancel,
+    Claim,
+    Command,
+    Enqueue,
+    Heartbeat,
+    PauseQueue,
+    Report,
+    Requeue,
+    ResumeQueue,
+    SetConcurrencyLimit,
+)
+from tidelog_events.identity import QueueName, partition_of, queue_of
+from tidelog_events.instants import Instant
+from tidelog_events.parsing import Refusal
+from tidelog_events.replies import InvalidReply, Result
+
+_NO_LIMIT = 1 << 62
+
+
+def decide(state: PartitionState, command: Command | Refusal, now: Instant, position: Position) -> Decision:
+    """Decide a command at an instant and change the state by what was decided.
+
+    Args:
+        state: of the partition that `home_partition` names for the command.
+        command: checked whole, or the refusal of what was not well formed.
+        now: the instant of the decision; an earlier one than the last is taken for the last.
+        position: where the command stands in its input.
+    """
+    decision = _begin(state, now)
+    decision.cause = command.command_id
+    match command:
+        case Refusal():
+            _refuse(decision, command)
+        case Enqueue():
+            enqueue(decision, command, position)
+        case Claim():
+            claim(decision, command)
+        case Heartbeat():
+            heartbeat(decision, command)
+        case Report():
+            report(decision, command)
+        case Cancel():
+            cancel(decision, command)
+        case Requeue():
+            requeue(decision, command)
+        case PauseQueue():
+            pause_queue(decision, command)
+        case ResumeQueue():
+            resume_queue(decision, command)
+        case SetConcurrencyLimit():
+            set_concurrency_limit(decision, command)
+        case _:
+            assert_never(command)
+    serve_parked(decision)
+    return decision
+
+
+def fire_timers(state: PartitionState, now: Instant, limit: int = _NO_LIMIT) -> Decision:
+    """Decide what is due by itself at an instant, at most so many of each kind, and serve parked claims."""
+    decision = _begin(state, now)
+    expire_leases(decision, limit)
+    purge_ended(decision, limit)
+    touch_due_queues(decision)
+    serve_parked(decision)
+    return decision
+
+
+def end_parked_waits(state: PartitionState, now: Instant) -> Decision:
+    """Answer the parked claims whose wait is over; the last thing of an instant."""
+    decision = _begin(state, now)
+    end_waits(decision)
+    return decision
+
+
+def _begin(state: PartitionState, now: Instant) -> Decision:
+    state.now = max(state.now, now)
+    return Decision(state, state.now)
+
+
+def _refuse(decision: Decision, refusal: Refusal) -> None:
+    decision.answer(
+        refusal.reply_to,
+        InvalidReply(
+            command_id=refusal.command_id,
+            type=refusal.type,
+            result=Result.INVALID,
+            partition=decision.state.partition,
+            sequence=decision.state.last_sequence,
+            field=refusal.field,
+            message=refusal.message,
+        ),
+    )
+
+
+def _queues_of(command: Command) -> list[QueueName]:
+    match command:
+        case Enqueue():
+            return [command.target_queue]
+        case Claim() | PauseQueue() | ResumeQueue() | SetConcurrencyLimit():
+            return [command.queue]
+        case Cancel() | Requeue():
+            return [queue_of(command.job_id)]
+        case Heartbeat():
+            return [queue_of(row.job_id) for row in command.leases]
+        case Report():
+            return [queue_of(row.job_id) for row in command.outcomes]
+        case _:
+            assert_never(command)
+
+
+def home_partition(command: Command, partitions: int) -> int | Refusal | None:
+    """The partition that decides a command (contract section 1).
+
+    None for a command without rows, which any partition may answer; a refusal when its rows live on several.
+    """
+    homes = dict.fromkeys(partition_of(queue, partitions) for queue in _queues_of(command))
+    if len(homes) > 1:
+        field = "leases" if isinstance(command, Heartbeat) else "outcomes"
+        return Refusal(
+            type=command.type,
+            command_id=command.command_id,
+            reply_to=command.reply_to,
+            field=field,
+            message=f"{field} live on {len(homes)} partitions; send one {command.type} for each partition",
+        )
+    return next(iter(homes), None)

@@ -1,0 +1,150 @@
+"""What an event does to the state of its partition: the record by the shared fold, the indexes here."""
+
+from __future__ import annotations
+
+from tidelog.core.state import Job, PartitionState
+from tidelog_events.identity import Sequence
+from tidelog_events.states import JobState
+from tidelog_events.transitions import (
+    ConcurrencyLimitSet,
+    Enqueued,
+    JobFact,
+    JobTransition,
+    Leased,
+    LeaseRenewed,
+    ParentResolved,
+    Purged,
+    QueueFact,
+    QueuePaused,
+    QueueResumed,
+    Requeued,
+    Transition,
+)
+
+
+class ImpossibleEvent(RuntimeError):
+    """An event does not fit the state: the log, or the code that reads it, is broken."""
+
+
+def evolve(state: PartitionState, event: Transition) -> None:
+    """Change the state by one event. Raises `ImpossibleEvent`."""
+    if event.sequence != state.sequence:
+        raise ImpossibleEvent(
+            f"partition {state.partition}: event {event.sequence} came where {state.sequence} was due"
+        )
+    state.sequence = Sequence(event.sequence + 1)
+    match event:
+        case Enqueued():
+            _bear(state, event)
+        case JobFact():
+            _change(state, event)
+        case Purged():
+            del state.jobs[event.job_id]
+            state.dirty_jobs[event.job_id] = None
+        case QueueFact():
+            _set_queue(state, event)
+
+
+def _bear(state: PartitionState, event: Enqueued) -> None:
+    job = Job.born(event)
+    job.ordinal = event.ordinal
+    job.enqueue_command_id = event.cause_command_id
+    state.jobs[job.job_id] = job
+    state.dirty_jobs[job.job_id] = None
+    for parent_id in event.parents:
+        parent = state.jobs[parent_id]
+        job.parents[parent_id] = parent.enqueue_sequence
+        if not job.state.is_terminal:
+            _hold_parent(state, parent)
+        if job.state is JobState.AWAITING_PARENT and not parent.state.is_terminal:
+            job.open_parents[parent_id] = None
+            parent.waiting[job.job_id] = None
+    _enter(state, job)
+
+
+def _change(state: PartitionState, event: JobFact) -> None:
+    job = state.jobs[event.job_id]
+    before = job.state
+    job.apply(event)
+    state.dirty_jobs[job.job_id] = None
+    if isinstance(event, JobTransition):
+        job.ordinal = event.ordinal
+        _leave(state, job, before)
+        if isinstance(event, Leased):
+            job.lease = event.sequence
+        elif isinstance(event, Requeued):
+            for parent in _living_parents(state, job):
+                _hold_parent(state, parent)
+        _enter(state, job)
+    elif isinstance(event, LeaseRenewed):
+        state.put_lease_timer(job)
+    elif isinstance(event, ParentResolved):
+        job.open_parents.pop(event.parent_id, None)
+
+
+def _leave(state: PartitionState, job: Job, before: JobState) -> None:
+    match before:
+        case JobState.LEASED:
+            state.queue(job.queue).leased -= 1
+            job.lease = None
+            job.lease_reply_to = None
+            job.lease_timer = None
+        case JobState.AWAITING_PARENT:
+            for parent_id in job.open_parents:
+                state.jobs[parent_id].waiting.pop(job.job_id, None)
+            job.open_parents.clear()
+        case JobState.SCHEDULED if job.state is not JobState.LEASED:
+            state.forget_ready(state.queue(job.queue))
+
+
+def _enter(state: PartitionState, job: Job) -> None:
+    match job.state:
+        case JobState.SCHEDULED:
+            state.put_ready(job)
+        case JobState.LEASED:
+            state.queue(job.queue).leased += 1
+            state.put_lease_timer(job)
+        case JobState.AWAITING_PARENT:
+            pass
+        case _:
+            _end(state, job)
+
+
+def _end(state: PartitionState, job: Job) -> None:
+    due = state.purge_due(job)
+    if due is not None:
+        state.put_purge_timer(job, due)
+    if job.ordinal:  # one that was born ended never held its parents
+        for parent in _living_parents(state, job):
+            _let_go_of_parent(state, parent)
+
+
+def _living_parents(state: PartitionState, job: Job) -> list[Job]:
+    """The parents that are still there: a purged one's id may belong to another job by now."""
+    parents = (state.life(parent_id, sequence) for parent_id, sequence in job.parents.items())
+    return [parent for parent in parents if parent is not None]
+
+
+def _hold_parent(state: PartitionState, parent: Job) -> None:
+    parent.open_dependents += 1
+    state.dirty_jobs[parent.job_id] = None
+
+
+def _let_go_of_parent(state: PartitionState, parent: Job) -> None:
+    parent.open_dependents -= 1
+    state.dirty_jobs[parent.job_id] = None
+    due = state.purge_due(parent)
+    if not parent.open_dependents and due is not None and due <= state.now:
+        state.put_purge_timer(parent, state.now)
+
+
+def _set_queue(state: PartitionState, event: QueueFact) -> None:
+    queue = state.queue(event.queue)
+    state.dirty_queues[event.queue] = None
+    match event:
+        case QueuePaused():
+            queue.paused, queue.paused_at, queue.paused_by = True, event.at, event.actor
+        case QueueResumed():
+            queue.paused, queue.paused_at, queue.paused_by = False, None, None
+        case ConcurrencyLimitSet():
+            queue.limit = event.limit

@@ -1,0 +1,271 @@
+"""The state of one partition: its jobs, its queues, and the indexes that make decisions fast.
+
+Only `evolve` changes what stands here by an event; the rules read it and emit events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
+from typing import TypeAlias
+
+from tidelog_events.bounds import MAX_CLAIMED_JOBS
+from tidelog_events.commands import Claim
+from tidelog_events.identity import ClientId, CommandId, JobId, Partition, QueueName, Sequence, WorkerId
+from tidelog_events.instants import SECOND, Instant, Micros
+from tidelog_events.record import JobRecord
+from tidelog_events.states import JobState
+
+Timer: TypeAlias = tuple[Instant, Sequence, JobId]
+"""An entry of a heap: when, and which job: the enqueue sequence tells one life of an id from the next."""
+
+_DAY = 24 * 3_600 * SECOND
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """How long an ended job is kept, by the state that it ended in (contract section 3, Retention)."""
+
+    succeeded: Micros = Micros(_DAY)
+    cancelled: Micros = Micros(_DAY)
+    dead_lettered: Micros = Micros(14 * _DAY)
+    quarantined: Micros = Micros(14 * _DAY)
+
+    def of(self, state: JobState) -> Micros:
+        """The keep time of a terminal state."""
+        match state:
+            case JobState.SUCCEEDED:
+                return self.succeeded
+            case JobState.CANCELLED:
+                return self.cancelled
+            case JobState.DEAD_LETTERED:
+                return self.dead_lettered
+            case JobState.QUARANTINED:
+                return self.quarantined
+        raise ValueError(f"{state} is not a terminal state")
+
+
+@dataclass(slots=True, kw_only=True)
+class Job(JobRecord):
+    """A JobRecord and what only the engine needs to know of the job.
+
+    Attributes:
+        ordinal: of its newest transition.
+        enqueue_command_id: of the command that bore it; the same command again is answered as the first time.
+        lease: the number of its current lease.
+        lease_reply_to: whom to tell when its cancellation is asked for.
+        lease_timer: the instant of its entry in the heap of leases, at or before its expiry.
+        parents: the jobs that it names, each with its enqueue sequence: an id may be born again.
+        open_parents: those of them that it waits for.
+        waiting: the jobs that wait for it, in the order in which they were enqueued.
+        open_dependents: how many jobs that name it have not ended.
+    """
+
+    ordinal: int = 0
+    enqueue_command_id: CommandId | None = None
+    lease: Sequence | None = None
+    lease_reply_to: ClientId | None = None
+    lease_timer: Instant | None = None
+    parents: dict[JobId, Sequence] = field(default_factory=dict)
+    open_parents: dict[JobId, None] = field(default_factory=dict)
+    waiting: dict[JobId, None] = field(default_factory=dict)
+    open_dependents: int = 0
+
+    @property
+    def charged(self) -> int:
+        """Tries that count against the attempt ceiling."""
+        return self.attempt - self.returned
+
+
+@dataclass(slots=True)
+class ParkedClaim:
+    """A claim that waits for work. `number` is its place in the order of parking."""
+
+    number: int
+    claim: Claim
+    until: Instant
+
+
+def claim_key(job: JobRecord) -> tuple[Instant, Sequence]:
+    """The claim order: by due time, then by enqueue sequence (contract section 3)."""
+    return job.due_time, job.enqueue_sequence
+
+
+@dataclass(slots=True)
+class Queue:
+    """A queue of the partition: its settings, its leases counted, its work in claim order."""
+
+    name: QueueName
+    paused: bool = False
+    paused_at: Instant | None = None
+    paused_by: str | None = None
+    limit: int | None = None
+    leased: int = 0
+    ready: list[Timer] = field(default_factory=list)
+    stale: int = 0
+    parked: dict[WorkerId, ParkedClaim] = field(default_factory=dict)
+
+    @property
+    def room(self) -> int:
+        """How many of its jobs may be leased now, whether there are so many or not."""
+        if self.paused:
+            return 0
+        if self.limit is None:
+            return MAX_CLAIMED_JOBS
+        return max(self.limit - self.leased, 0)
+
+    @property
+    def has_settings(self) -> bool:
+        """Whether there is anything about the queue itself to remember."""
+        return self.paused or self.limit is not None
+
+
+# A heap is swept when it holds more entries that no longer count than ones that do, and not for a handful.
+_SWEEP_FLOOR = 64
+
+
+@dataclass(slots=True)
+class PartitionState:
+    """All that the single writer of a partition knows.
+
+    Attributes:
+        partition, partitions: which one it is, of how many.
+        now: the instant of the last decision; time never goes back.
+        sequence: that of the next event.
+        jobs: the live and the retained ones by id.
+        waiting_queues: those with parked claims.
+        dirty_jobs, dirty_queues: what changed since the changelog was last written, in order.
+    """
+
+    partition: Partition
+    partitions: int
+    retention: Retention = field(default_factory=Retention)
+    now: Instant = Instant(0)
+    sequence: Sequence = Sequence(0)
+    jobs: dict[JobId, Job] = field(default_factory=dict)
+    queues: dict[QueueName, Queue] = field(default_factory=dict)
+    lease_timers: list[Timer] = field(default_factory=list)
+    purge_timers: list[Timer] = field(default_factory=list)
+    waiting_queues: dict[QueueName, Queue] = field(default_factory=dict)
+    next_parking: int = 0
+    dirty_jobs: dict[JobId, None] = field(default_factory=dict)
+    dirty_queues: dict[QueueName, None] = field(default_factory=dict)
+
+    @property
+    def last_sequence(self) -> Sequence:
+        """The sequence of the newest event; -1 when there is none."""
+        return Sequence(self.sequence - 1)
+
+    def queue(self, name: QueueName) -> Queue:
+        """The queue of that name; queues need no creation."""
+        queue = self.queues.get(name)
+        if queue is None:
+            queue = self.queues[name] = Queue(name)
+        return queue
+
+    def life(self, job_id: JobId, enqueue_sequence: Sequence) -> Job | None:
+        """The job of that id, unless it was purged or is another one by now."""
+        job = self.jobs.get(job_id)
+        return job if job is not None and job.enqueue_sequence == enqueue_sequence else None
+
+    def job_of(self, timer: Timer) -> Job | None:
+        """The job that a timer is about, if it is still there."""
+        return self.life(timer[2], timer[1])
+
+    def _is_ready(self, entry: Timer) -> bool:
+        job = self.job_of(entry)
+        return job is not None and job.state is JobState.SCHEDULED and job.due_time == entry[0]
+
+    def first_scheduled(self, queue: Queue) -> Timer | None:
+        """The first Scheduled job in claim order, due or not."""
+        ready = queue.ready
+        while ready:
+            if self._is_ready(ready[0]):
+                return ready[0]
+            heappop(ready)
+            queue.stale = max(queue.stale - 1, 0)
+        return None
+
+    def has_due_work(self, queue: Queue, now: Instant) -> bool:
+        """Whether a claim on the queue would be granted something now."""
+        if queue.room <= 0:
+            return False
+        first = self.first_scheduled(queue)
+        return first is not None and first[0] <= now
+
+    def put_ready(self, job: Job) -> None:
+        """Index a job that has become Scheduled."""
+        heappush(self.queue(job.queue).ready, (*claim_key(job), job.job_id))
+
+    def forget_ready(self, queue: Queue) -> None:
+        """A Scheduled job was ended without a claim: its entry no longer counts."""
+        queue.stale += 1
+        if queue.stale > _SWEEP_FLOOR and queue.stale * 2 > len(queue.ready):
+            queue.ready = [entry for entry in queue.ready if self._is_ready(entry)]
+            heapify(queue.ready)
+            queue.stale = 0
+
+    def put_lease_timer(self, job: Job) -> None:
+        """See to it that the job's lease expiry is noticed. A timer that is early moves when it fires."""
+        expiry = job.lease_expiry
+        if expiry is not None and (job.lease_timer is None or expiry < job.lease_timer):
+            job.lease_timer = expiry
+            heappush(self.lease_timers, (expiry, job.enqueue_sequence, job.job_id))
+
+    def due_leases(self, now: Instant, limit: int) -> list[Job]:
+        """Take the leases out whose expiry has come, by enqueue sequence."""
+        due: list[Job] = []
+        timers = self.lease_timers
+        while timers and timers[0][0] <= now and len(due) < limit:
+            timer = heappop(timers)
+            job = self.job_of(timer)
+            if job is None or job.lease_timer != timer[0]:
+                continue
+            job.lease_timer = None
+            if job.lease_expiry is not None and job.lease_expiry <= now:
+                due.append(job)
+            else:
+                self.put_lease_timer(job)
+        due.sort(key=lambda job: job.enqueue_sequence)
+        return due
+
+    def purge_due(self, job: Job) -> Instant | None:
+        """When an ended job may go, its dependents aside."""
+        if job.terminal_at is None:
+            return None
+        return Instant(job.terminal_at + self.retention.of(job.state))
+
+    def put_purge_timer(self, job: Job, due: Instant) -> None:
+        """Look at an ended job again at that instant."""
+        heappush(self.purge_timers, (due, job.enqueue_sequence, job.job_id))
+
+    def due_purges(self, now: Instant, limit: int) -> list[Job]:
+        """Take the ended jobs out that nothing keeps any longer, by enqueue sequence."""
+        due: dict[JobId, Job] = {}
+        timers = self.purge_timers
+        while timers and timers[0][0] <= now and len(due) < limit:
+            job = self.job_of(heappop(timers))
+            if job is None or job.open_dependents:
+                continue
+            end_of_keep = self.purge_due(job)
+            if end_of_keep is not None and end_of_keep <= now:
+                due[job.job_id] = job
+        return sorted(due.values(), key=lambda job: job.enqueue_sequence)
+
+    def next_timer(self) -> Instant | None:
+        """The earliest instant at which something may fall due by itself; it may prove to be nothing."""
+        return min(self._timer_instants(), default=None)
+
+    def _timer_instants(self) -> Iterator[Instant]:
+        if self.lease_timers:
+            yield self.lease_timers[0][0]
+        if self.purge_timers:
+            yield self.purge_timers[0][0]
+        for queue in self.waiting_queues.values():
+            for parked in queue.parked.values():
+                yield parked.until
+            if queue.room > 0:
+                first = self.first_scheduled(queue)
+                if first is not None:
+                    yield first[0]
