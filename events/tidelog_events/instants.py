@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import NewType
 
 Instant = NewType("Instant", int)
@@ -56,6 +57,7 @@ def _of_the_calendar(micros: int) -> Instant:
     return Instant(micros)
 
 
+@lru_cache(maxsize=4_096)  # the events of one batch share their instants
 def format_instant(instant: Instant) -> str:
     """Write an instant as RFC 3339 in UTC with `Z`; the fraction only when there is one."""
     return f"{to_datetime(instant).replace(tzinfo=None).isoformat()}Z"

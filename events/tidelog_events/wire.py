@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from enum import Enum
+from functools import lru_cache
 from operator import attrgetter
 from typing import Annotated, Any, Final, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
@@ -49,6 +50,7 @@ def read_tag(tag: str | Mapping[str, str]) -> Tag:
     return tag if isinstance(tag, str) else next(iter(tag.items()))
 
 
+@lru_cache(maxsize=1_024)  # few policies serve all jobs; nobody changes what is written
 def write_retry(retry: RetryPolicy) -> WireObject:
     """A retry policy as the contract writes it, delays in seconds."""
     delays = None if retry.delays is None else [to_seconds(delay) for delay in retry.delays]
@@ -88,7 +90,7 @@ WireInstant = Annotated[Instant, Wire(format_instant, parse_instant), WithJsonSc
 WireJson = Annotated[JsonBytes, Wire(orjson.Fragment, dumps), WithJsonSchema({})]
 WireTags = Annotated[
     tuple[Tag, ...],
-    Wire(lambda tags: [write_tag(tag) for tag in tags], lambda tags: tuple(map(read_tag, tags))),
+    Wire(lambda tags: [write_tag(tag) for tag in tags] if tags else (), lambda tags: tuple(map(read_tag, tags))),
     WithJsonSchema({"type": "array", "items": TAG_SCHEMA}),
 ]
 WireRetry = Annotated[RetryPolicy, Wire(write_retry, read_retry), WithJsonSchema(_RETRY_SCHEMA)]
