@@ -6,4 +6,4 @@ TOMBSTONE_SECONDS = 3600.0
 """How long a tombstone stays in a compacted topic: a reader on its way from the start must still meet it."""
 
 COMPACT_AFTER = 10_000
-"""A compacted partition is cleaned when so many came since the last time: a restore reads them too."""
+"""A partition is compacted when so many records came since the last time: a restore reads those as well."""
