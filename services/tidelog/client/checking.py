@@ -1,0 +1,48 @@
+"""Checks that need no engine, made before anything is sent, with the very code that engines check with."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import time
+from collections.abc import Mapping
+from typing import Final, TypeVar
+
+from tidelog.client.errors import InvalidCommand, shown
+from tidelog_events.commands import Command
+from tidelog_events.identity import KNOWN_JOB_ID_PATTERN, JobId, random_key
+from tidelog_events.instants import Instant
+from tidelog_events.jsontext import Json
+from tidelog_events.parsing import Refusal, parse_command
+
+_ENTROPY_BITS = 74
+_KNOWN_JOB_ID: Final = re.compile(KNOWN_JOB_ID_PATTERN, re.ASCII)
+
+CommandT = TypeVar("CommandT", bound=Command)
+
+
+def now() -> Instant:
+    """The wall clock."""
+    return Instant(time.time_ns() // 1_000)
+
+
+def mint() -> str:
+    """A new UUIDv7 in hex."""
+    return random_key(now(), secrets.randbits(_ENTROPY_BITS))
+
+
+def check_command(cls: type[CommandT], given: Mapping[str, Json]) -> CommandT:
+    """The command of that class with the given fields. Raises `InvalidCommand`, naming the field."""
+    command = parse_command({"type": str(cls.model_fields["type"].default), **given})
+    if isinstance(command, Refusal):
+        raise InvalidCommand(command.field, command.message)
+    if not isinstance(command, cls):
+        raise TypeError(f"a command of type {command.type!r} is no {cls.__name__}")
+    return command
+
+
+def check_job_id(text: str) -> JobId:
+    """A job id that may exist. Raises `InvalidCommand`."""
+    if _KNOWN_JOB_ID.fullmatch(text) is None:
+        raise InvalidCommand("job_id", f"job_id {shown(text)} is not of the form <queue>/<key>")
+    return JobId(text)

@@ -1,0 +1,420 @@
+"""The client: asks for changes over the log, and reads jobs back from Postgres (contract section 8)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Final, Literal, TypeAlias, Unpack
+
+from tidelog.client.checking import check_command, check_job_id, mint
+from tidelog.client.errors import (
+    BatchIncomplete,
+    ClientClosed,
+    CommandRefused,
+    InvalidCommand,
+    NotCancellable,
+    NotRequeueable,
+    NotSent,
+    PayloadTooLarge,
+    ReplyTimeout,
+    SendUnconfirmed,
+    TooManyParents,
+    UnexpectedReply,
+    UnknownParent,
+    WireNameTooLong,
+)
+from tidelog.client.exchange import Exchange
+from tidelog.client.generations import generations
+from tidelog.client.inbox import Inbox
+from tidelog.client.newjob import JobOptions, NewJob
+from tidelog.client.reading import JobReader, ProjectionOpener
+from tidelog.client.sender import Sender
+from tidelog.jobs import JobRequest
+from tidelog.log.port import Log, LogUnavailable, NewRecord, OutcomeUnknown
+from tidelog.log.topics import Topics
+from tidelog_events.codec import encode_command
+from tidelog_events.commands import (
+    Cancel,
+    Command,
+    PauseQueue,
+    Requeue,
+    ResumeQueue,
+    SetConcurrencyLimit,
+)
+from tidelog_events.errors import TidelogError
+from tidelog_events.identity import ClientId, CommandId, JobId, Partition, QueueName, partition_of, queue_of
+from tidelog_events.jsontext import Json
+from tidelog_events.record import JobRecord
+from tidelog_events.replies import EnqueueReply, InvalidReply, Reply, Result
+
+CancelResult: TypeAlias = Literal[Result.CANCELLED_IMMEDIATELY, Result.CANCELLATION_REQUESTED]
+
+DEFAULT_TIMEOUT: Final = 10.0
+"""Seconds that a call waits, where it is not said."""
+
+
+class Client:
+    """Asks engines for changes, and reads jobs back. Made by `App.client()` or `Client.open`.
+
+    It belongs to the event loop that opened it; any number of tasks may use it at once, and any number of
+    clients may live in one process. All calls are bounded by their `timeout`, in seconds.
+
+    A cancelled call leaves nothing behind in the client; whether its command is decided is unknown.
+
+    Every call that sends may raise, beside its refusals:
+        LogUnavailable: the log cannot be reached; nothing was sent.
+        ReplyTimeout: no engine answered in time; what happened is unknown. An enqueue is sent a second time
+            (as the same command) before that; the other commands are not, since a second requeue or pause
+            may not mean what the first one meant.
+        ClientClosed: the client was closed meanwhile.
+    """
+
+    def __init__(
+        self, exchange: Exchange, jobs: JobReader, topic: str, partitions: int, me: ClientId
+    ) -> None:
+        self._exchange = exchange
+        self._jobs = jobs
+        self._topic = topic
+        self._partitions = partitions
+        self._me = me
+
+    @classmethod
+    @asynccontextmanager
+    async def open(
+        cls, log: Log, topics: Topics, *, projection: ProjectionOpener | None = None
+    ) -> AsyncIterator[Client]:
+        """A client over an open log, which the caller closes.
+
+        Args:
+            log: where engines read.
+            topics: the names of the installation's topics.
+            projection: opens the connection to Postgres when the first `get` or `wait` needs it.
+
+        Raises:
+            UnknownTopic: the topics are not there; `tidelog init` creates them.
+            LogUnavailable: the log does not answer.
+        """
+        me = ClientId(f"client-{mint()}")
+        partitions = await log.partitions(topics.commands)
+        inbox = Inbox(log, topics, me)
+        await inbox.start()
+        exchange = Exchange(inbox, Sender(await log.producer()))
+        jobs = JobReader(projection, exchange.positions)
+        try:
+            yield cls(exchange, jobs, topics.commands, partitions, me)
+        finally:
+            await exchange.close()
+            await jobs.close()
+
+    @property
+    def client_id(self) -> ClientId:
+        """What this client's commands carry as `reply_to`."""
+        return self._me
+
+    @property
+    def pending(self) -> int:
+        """How many commands wait for an answer now."""
+        return self._exchange.pending
+
+    async def enqueue(
+        self,
+        job: JobRequest | NewJob | str,
+        payload: object = None,
+        *,
+        timeout: float = DEFAULT_TIMEOUT,
+        **options: Unpack[JobOptions],
+    ) -> JobId:
+        """Enqueue a job, and return its id once an engine has accepted it.
+
+        A job with that id that is there already (`Duplicate`) is no error: its id is returned.
+
+        Args:
+            job: what `handler.job(...)` returned; a wire name, with its payload, when the handler lives
+                elsewhere; or a `NewJob`.
+            payload: for a wire name: any JSON value.
+            timeout: seconds to wait for the decision.
+            options: as for `NewJob`: queue, key, delay, due, parents, mode, tags, retry, trace_context,
+                workflow_id, actor, command_id.
+
+        Raises:
+            InvalidCommand, PayloadTooLarge, WireNameTooLong, TooManyParents: refused, mostly before
+                anything is sent.
+            UnknownParent: a parent does not exist.
+            ReplyTimeout: as above; repeat with its `command_id` and the same key.
+            ValueError: arguments that contradict each other, or a time without a zone.
+        """
+        new = _new_job(job, payload, options)
+        [result] = await self._enqueue_generation([new], timeout)
+        if isinstance(result, TidelogError):
+            raise result
+        return result
+
+    async def send(
+        self,
+        job: JobRequest | NewJob | str,
+        payload: object = None,
+        *,
+        timeout: float = DEFAULT_TIMEOUT,
+        **options: Unpack[JobOptions],
+    ) -> JobId:
+        """Send a job, and return its id once the log has the command, without awaiting the decision.
+
+        What only an engine can refuse (an unknown parent) is not heard of; the arguments are those of
+        `enqueue`, and so is what is refused before anything is sent.
+
+        Raises:
+            SendUnconfirmed: the log did not confirm in time; repeat with its `command_id` and the same key.
+        """
+        new = _new_job(job, payload, options)
+        record = self._record(new.command(None), queue_of(new.job_id))
+        try:
+            await self._exchange.tell(f"enqueue of {new.job_id}", record, timeout=timeout)
+        except OutcomeUnknown as error:
+            raise SendUnconfirmed(new.job_id, new.command_id, timeout) from error
+        return new.job_id
+
+    async def enqueue_many(
+        self, jobs: Iterable[JobRequest | NewJob], *, timeout: float = DEFAULT_TIMEOUT
+    ) -> list[JobId]:
+        """Enqueue many jobs in one round trip per generation of parents; the ids, in input order.
+
+        Jobs of the batch may name each other as parents. Of several with the same id the first counts, and
+        all return the id, as for jobs that are there already.
+
+        Args:
+            jobs: descriptions, or `NewJob`s where there is more to say.
+            timeout: seconds without any progress after which the waiting ends.
+
+        Raises:
+            BatchIncomplete: some were refused or not answered; it holds the result of each. To call again
+                with the same `NewJob`s is safe.
+            UnknownParent: jobs of the batch wait for each other in a circle; nothing was sent.
+            ValueError: two jobs have the same `command_id`; nothing was sent.
+        """
+        batch = [job if isinstance(job, NewJob) else NewJob(job) for job in jobs]
+        distinct: dict[JobId, NewJob] = {}
+        for new in batch:
+            distinct.setdefault(new.job_id, new)
+        if len({new.command_id for new in distinct.values()}) < len(distinct):
+            raise ValueError(
+                "two jobs of the batch have the same command_id; leave it out to have one minted"
+            )
+        results: dict[JobId, JobId | TidelogError] = {}
+        for generation in generations(distinct):
+            if any(_is_unknown(result) for result in results.values()):
+                results |= {new.job_id: NotSent(new.job_id) for new in generation}
+                continue
+            try:
+                answers = await self._enqueue_generation(generation, timeout)
+            except (LogUnavailable, ClientClosed) as error:
+                if not results:
+                    raise
+                answers = [error] * len(generation)
+            results |= {new.job_id: answer for new, answer in zip(generation, answers, strict=True)}
+        in_order = [results[new.job_id] for new in batch]
+        accepted = [result for result in in_order if not isinstance(result, TidelogError)]
+        if len(accepted) < len(in_order):
+            raise BatchIncomplete(in_order)
+        return accepted
+
+    async def cancel(
+        self,
+        job_id: str,
+        *,
+        actor: str | None = None,
+        command_id: str | None = None,
+        timeout: float = DEFAULT_TIMEOUT,
+    ) -> CancelResult:
+        """Cancel a job that has not ended: at once, or, when a worker has it, by asking the worker.
+
+        Args:
+            job_id: the job.
+            actor: who asks; it becomes the job's terminal cause.
+            command_id: names this very call; minted when absent.
+            timeout: seconds to wait for the decision.
+
+        Raises:
+            NotCancellable: the job has ended, or there is none.
+        """
+        known = check_job_id(job_id)
+        command = check_command(Cancel, {**_by(actor, command_id), "job_id": known})
+        reply = await self._decision(command, f"cancel of {known}", queue_of(known), known, timeout)
+        if reply.result is Result.NOT_CANCELLABLE:
+            raise NotCancellable(known)
+        if reply.result is Result.CANCELLED_IMMEDIATELY or reply.result is Result.CANCELLATION_REQUESTED:
+            return reply.result
+        raise _unexpected(reply, f"cancel of {known}")
+
+    async def requeue(
+        self,
+        job_id: str,
+        *,
+        actor: str | None = None,
+        command_id: str | None = None,
+        timeout: float = DEFAULT_TIMEOUT,
+    ) -> None:
+        """Start a dead-lettered or quarantined job again, due now. The arguments are those of `cancel`.
+
+        Raises:
+            NotRequeueable: the job is in another state, or there is none.
+        """
+        known = check_job_id(job_id)
+        command = check_command(Requeue, {**_by(actor, command_id), "job_id": known})
+        reply = await self._decision(command, f"requeue of {known}", queue_of(known), known, timeout)
+        if reply.result is Result.NOT_REQUEUEABLE:
+            raise NotRequeueable(known)
+        if reply.result is not Result.REQUEUED:
+            raise _unexpected(reply, f"requeue of {known}")
+
+    async def pause_queue(
+        self,
+        queue: str,
+        *,
+        actor: str | None = None,
+        command_id: str | None = None,
+        timeout: float = DEFAULT_TIMEOUT,
+    ) -> None:
+        """Let no job of a queue start from now on. What runs goes on. The arguments are those of `cancel`."""
+        command = check_command(PauseQueue, {**_by(actor, command_id), "queue": queue})
+        await self._control(command, f"pause of {queue}", timeout)
+
+    async def resume_queue(
+        self,
+        queue: str,
+        *,
+        actor: str | None = None,
+        command_id: str | None = None,
+        timeout: float = DEFAULT_TIMEOUT,
+    ) -> None:
+        """Let the jobs of a queue start again. The arguments are those of `cancel`."""
+        command = check_command(ResumeQueue, {**_by(actor, command_id), "queue": queue})
+        await self._control(command, f"resume of {queue}", timeout)
+
+    async def set_concurrency_limit(
+        self,
+        queue: str,
+        limit: int | None,
+        *,
+        actor: str | None = None,
+        command_id: str | None = None,
+        timeout: float = DEFAULT_TIMEOUT,
+    ) -> None:
+        """Bound how many jobs of a queue run at once, 1 or more; None for no bound."""
+        given: dict[str, Json] = {**_by(actor, command_id), "queue": queue, "limit": limit}
+        await self._control(check_command(SetConcurrencyLimit, given), f"limit of {queue}", timeout)
+
+    async def get(self, job_id: str, *, timeout: float = DEFAULT_TIMEOUT) -> JobRecord | None:
+        """A job from Postgres; None when there is none.
+
+        It shows at least what this client's own answered commands have done.
+
+        Raises:
+            ProjectionBehind: Postgres did not catch up with them within `timeout` seconds.
+        """
+        known = check_job_id(job_id)
+        return await self._jobs.get(known, self._partition(queue_of(known)), timeout=timeout)
+
+    async def wait(self, job_id: str, timeout: float = DEFAULT_TIMEOUT) -> JobRecord:
+        """A job once it has ended, whatever its end: look at `state`.
+
+        Raises:
+            WaitTimeout: it did not end within `timeout` seconds, or Postgres does not know it.
+            ProjectionBehind: as for `get`.
+        """
+        known = check_job_id(job_id)
+        return await self._jobs.wait(known, self._partition(queue_of(known)), timeout=timeout)
+
+    async def _enqueue_generation(self, jobs: Sequence[NewJob], timeout: float) -> list[JobId | TidelogError]:
+        """Enqueue jobs of which none waits for another; for each its id, or why not."""
+        first = jobs[0].job_id
+        what = f"enqueue of {first}" if len(jobs) == 1 else f"enqueue of {first} and {len(jobs) - 1} more"
+        records = {new.command_id: self._record(new.command(self._me), queue_of(new.job_id)) for new in jobs}
+        replies = await self._exchange.ask(what, records, timeout=timeout, resend=True)
+        return [self._enqueued(new, replies.get(new.command_id), timeout) for new in jobs]
+
+    def _enqueued(self, new: NewJob, reply: Reply | None, timeout: float) -> JobId | TidelogError:
+        what = f"enqueue of {new.job_id}"
+        if reply is None:
+            return self._unanswered(what, new.command_id, queue_of(new.job_id), new.job_id, timeout)
+        match reply.result:
+            case Result.OK | Result.DUPLICATE:
+                return new.job_id
+            case Result.UNKNOWN_PARENT:
+                reason = reply.message if isinstance(reply, EnqueueReply) else None
+                return UnknownParent(new.job_id, reason or f"of {', '.join(new.parents)} one does not exist")
+            case Result.PAYLOAD_TOO_LARGE:
+                return PayloadTooLarge(new.job_id, new.payload_size)
+            case Result.WIRE_NAME_TOO_LONG:
+                return WireNameTooLong(new.job_id, new.wire_name)
+            case Result.TOO_MANY_PARENTS:
+                return TooManyParents(new.job_id, len(new.parents))
+            case _:
+                return _unexpected(reply, what)
+
+    async def _control(
+        self, command: PauseQueue | ResumeQueue | SetConcurrencyLimit, what: str, timeout: float
+    ) -> None:
+        reply = await self._decision(command, what, command.queue, None, timeout)
+        if reply.result is not Result.OK:
+            raise _unexpected(reply, what)
+
+    async def _decision(
+        self,
+        command: Cancel | Requeue | PauseQueue | ResumeQueue | SetConcurrencyLimit,
+        what: str,
+        queue: QueueName,
+        job_id: JobId | None,
+        timeout: float,
+    ) -> Reply:
+        command_id = CommandId(mint()) if command.command_id is None else command.command_id
+        sent = command.model_copy(update={"command_id": command_id, "reply_to": self._me})
+        record = self._record(sent, queue)
+        replies = await self._exchange.ask(what, {command_id: record}, timeout=timeout, resend=False)
+        reply = replies.get(command_id)
+        if reply is None:
+            raise self._unanswered(what, command_id, queue, job_id, timeout)
+        return reply
+
+    def _unanswered(
+        self, what: str, command_id: CommandId, queue: QueueName, job_id: JobId | None, timeout: float
+    ) -> ReplyTimeout:
+        return ReplyTimeout(
+            what,
+            job_id=job_id,
+            command_id=command_id,
+            partition=self._partition(queue),
+            timeout=timeout,
+        )
+
+    def _record(self, command: Command, queue: QueueName) -> NewRecord:
+        return NewRecord(self._topic, self._partition(queue), queue.encode(), encode_command(command))
+
+    def _partition(self, queue: QueueName) -> Partition:
+        return partition_of(queue, self._partitions)
+
+
+def _new_job(job: JobRequest | NewJob | str, payload: object, options: JobOptions) -> NewJob:
+    if not isinstance(job, NewJob):
+        return NewJob(job, payload, **options)
+    if payload is not None or options:
+        raise ValueError(f"{job!r} says everything already; give no payload and no options beside it")
+    return job
+
+
+def _by(actor: str | None, command_id: str | None) -> Mapping[str, Json]:
+    """Who asks, and under which name."""
+    return {"actor": actor, "command_id": command_id}
+
+
+def _is_unknown(result: JobId | TidelogError) -> bool:
+    """Whether it is open if the job exists: then its children cannot be sent yet."""
+    return isinstance(result, TidelogError) and not isinstance(result, CommandRefused)
+
+
+def _unexpected(reply: Reply, what: str) -> TidelogError:
+    """A refusal of the form, which every command may have; else something of a later release."""
+    if isinstance(reply, InvalidReply):
+        return InvalidCommand(reply.field, reply.message)
+    return UnexpectedReply(
+        f"The answer to {what} is {reply.result}, which this release does not expect. Upgrade this client."
+    )

@@ -1,0 +1,178 @@
+"""Sends commands and brings back their answers: batching, matching, one resend, and bounded waits."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+
+from tidelog.client.inbox import Inbox
+from tidelog.client.pending import PendingReplies
+from tidelog.client.sender import MAX_BATCH_BYTES, MAX_BATCH_RECORDS, Sender
+from tidelog.log.port import LogUnavailable, NewRecord, OutcomeUnknown
+from tidelog_events import identity
+from tidelog_events.identity import CommandId, Partition
+from tidelog_events.replies import Reply
+
+_logger = logging.getLogger(__name__)
+
+_READ_TIMEOUT = 5.0
+_FIRST_PAUSE = 0.05
+_LONGEST_PAUSE = 1.0
+_CLOSE_TIMEOUT = 5.0
+
+
+class Exchange:
+    """The two directions of one client: a sender, and an inbox that a task of its own reads.
+
+    It closes both at its end. `positions` holds, for each partition, the last event that an answer named.
+    """
+
+    def __init__(self, inbox: Inbox, sender: Sender) -> None:
+        self._inbox = inbox
+        self._sender = sender
+        self._pending = PendingReplies()
+        self.positions: dict[Partition, identity.Sequence] = {}
+        self._reading = asyncio.create_task(self._read(), name="tidelog client inbox")
+        self._reading.add_done_callback(self._reading_ended)
+
+    @property
+    def pending(self) -> int:
+        """How many commands wait for an answer."""
+        return len(self._pending)
+
+    async def ask(
+        self, what: str, records: Mapping[CommandId, NewRecord], *, timeout: float, resend: bool
+    ) -> Mapping[CommandId, Reply]:
+        """Send commands and wait for their answers.
+
+        Args:
+            what: the call, for messages ("enqueue of billing/42").
+            records: the commands, by their command id.
+            timeout: seconds; it starts again whenever there is progress, so a long batch is not cut short.
+            resend: what has no answer after half of the time is sent once more. Only for commands that an
+                engine answers the second time like the first; once, since an engine that is merely behind
+                must not be given ever more to do.
+
+        Returns:
+            The answers that came, perhaps not all of them.
+
+        Raises:
+            LogUnavailable: nothing was sent.
+            ClientClosed: the client was closed before or meanwhile.
+            ValueError: another call waits for the answer to one of the commands.
+
+        A cancellation leaves nothing waiting here; whether the commands are decided is unknown.
+        """
+        with self._pending.expect(what, records) as expected:
+            deadline = time.monotonic() + timeout
+            is_confirmed = await self._deliver(what, list(records.values()), deadline)
+            patience = timeout / 2 if is_confirmed else 0.0
+            while expected.missing:
+                left = deadline - time.monotonic()
+                if await expected.progress(timeout=min(patience, left) if resend else left):
+                    deadline = time.monotonic() + timeout
+                    patience = timeout / 2
+                    continue
+                if not resend or patience >= left:
+                    break
+                resend = False
+                _logger.info("No answer to %s yet; it is sent once more.", what)
+                with suppress(LogUnavailable):  # the first time may still be answered
+                    await self._deliver(what, [records[missing] for missing in expected.missing], deadline)
+            return expected.replies
+
+    async def tell(self, what: str, record: NewRecord, *, timeout: float) -> None:
+        """Return once the log has a command for good, which may then stand there twice.
+
+        Raises:
+            LogUnavailable: it was not sent.
+            OutcomeUnknown: it may stand in the log or not.
+            ClientClosed: the client was closed before or meanwhile.
+        """
+        deadline = time.monotonic() + timeout
+        unknown: OutcomeUnknown | None = None
+        while unknown is None or time.monotonic() < deadline:
+            try:
+                await self._send(what, [record], deadline)
+            except OutcomeUnknown as error:
+                unknown = error
+            except LogUnavailable:
+                # Nothing of this try was sent, but of an earlier one something may have been.
+                if unknown is None:
+                    raise
+                break
+            else:
+                return
+        raise unknown
+
+    async def close(self) -> None:
+        """Fail the calls that wait, by name, and stop within a few seconds."""
+        self._pending.close("The client was closed")
+        await self._sender.close()
+        self._reading.cancel()
+        await asyncio.wait([self._reading], timeout=_CLOSE_TIMEOUT)
+        await self._inbox.close()
+
+    async def _deliver(self, what: str, records: Sequence[NewRecord], deadline: float) -> bool:
+        """Send records; False when the log may lack some of them, which the missing answers will show.
+
+        Raises:
+            LogUnavailable: not one of them was sent.
+        """
+        is_first = is_confirmed = True
+        for batch in _batches(records):
+            try:
+                await self._send(what, batch, deadline)
+            except OutcomeUnknown as error:
+                is_confirmed = False
+                _logger.info("%s", error)
+            except LogUnavailable:
+                if is_first:
+                    raise
+                return False
+            is_first = False
+        return is_confirmed
+
+    async def _send(self, what: str, records: Sequence[NewRecord], deadline: float) -> None:
+        """Send one batch, again and again while the log cannot be reached."""
+        pause = _FIRST_PAUSE
+        while True:
+            try:
+                await self._sender.send(what, records, timeout=max(0.0, deadline - time.monotonic()))
+            except LogUnavailable:
+                if time.monotonic() + pause >= deadline:
+                    raise
+            else:
+                return
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+
+    async def _read(self) -> None:
+        while True:
+            for answer in await self._inbox.read(timeout=_READ_TIMEOUT):
+                if isinstance(answer, Reply):
+                    known = self.positions.get(answer.partition, answer.sequence)
+                    self.positions[answer.partition] = max(known, answer.sequence)
+                    self._pending.settle(answer)
+
+    def _reading_ended(self, reading: asyncio.Task[None]) -> None:
+        """Without anybody who reads, no call can be answered: fail them now rather than by their timeouts."""
+        if not reading.cancelled() and (error := reading.exception()) is not None:
+            _logger.error("The client cannot read its answers any more.", exc_info=error)
+            self._pending.close(f"The client cannot read its answers any more ({error})")
+
+
+def _batches(records: Sequence[NewRecord]) -> Iterator[Sequence[NewRecord]]:
+    """Records in portions that one append takes."""
+    start = size = 0
+    for index, record in enumerate(records):
+        bytes_more = len(record.value or b"")
+        if index > start and (index - start >= MAX_BATCH_RECORDS or size + bytes_more > MAX_BATCH_BYTES):
+            yield records[start:index]
+            start, size = index, 0
+        size += bytes_more
+    if start < len(records):
+        yield records[start:]

@@ -1,0 +1,100 @@
+"""Reading jobs back from Postgres: one's own writes are seen, and every wait is bounded."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Protocol
+
+from tidelog.client.errors import NoProjection, ProjectionBehind, WaitTimeout
+from tidelog_events.identity import JobId, Partition, Sequence
+from tidelog_events.record import JobRecord
+
+_FIRST_PAUSE = 0.01
+_LONGEST_PAUSE = 0.25
+"""Seconds between two looks at a job: short at first, for jobs that end at once."""
+
+
+class Projection(Protocol):
+    """What a client needs of the projection."""
+
+    async def job(self, job_id: JobId) -> JobRecord | None:
+        """A job as it is now; None when there is no such job."""
+        ...
+
+    async def wait_for(self, partition: Partition, sequence: Sequence, *, timeout: float) -> bool:
+        """Wait until the events up to that one are in Postgres; False when `timeout` seconds pass first."""
+        ...
+
+    async def close(self) -> None:
+        """Give up the connections."""
+        ...
+
+
+ProjectionOpener = Callable[[], Awaitable[Projection]]
+
+
+class JobReader:
+    """Reads jobs over a connection to Postgres that is opened by the first read."""
+
+    def __init__(self, opener: ProjectionOpener | None, positions: Mapping[Partition, Sequence]) -> None:
+        self._opener = opener
+        self._positions = positions
+        self._opening = asyncio.Lock()
+        self._projection: Projection | None = None
+
+    async def get(self, job_id: JobId, partition: Partition, *, timeout: float) -> JobRecord | None:
+        """A job, not older than the last answer that this client had from its partition.
+
+        Raises:
+            ProjectionBehind: Postgres did not catch up within `timeout` seconds.
+            NoProjection: this client was opened without Postgres.
+        """
+        projection = await self._caught_up(partition, timeout)
+        return await projection.job(job_id)
+
+    async def wait(self, job_id: JobId, partition: Partition, *, timeout: float) -> JobRecord:
+        """A job as soon as it has ended, seen no earlier than `get` would see it.
+
+        Raises:
+            WaitTimeout: it did not end within `timeout` seconds.
+            ProjectionBehind, NoProjection: as for `get`.
+        """
+        deadline = time.monotonic() + timeout
+        # Or the end before a requeue of our own would be taken for the end.
+        projection = await self._caught_up(partition, timeout)
+        pause = _FIRST_PAUSE
+        while True:
+            record = await projection.job(job_id)
+            if record is not None and record.state.is_terminal:
+                return record
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise WaitTimeout(job_id, timeout, record)
+            await asyncio.sleep(min(pause, left))
+            pause = min(1.5 * pause, _LONGEST_PAUSE)
+
+    async def close(self) -> None:
+        """Give up the connection, if there is one."""
+        projection, self._projection = self._projection, None
+        if projection is not None:
+            await projection.close()
+
+    async def _caught_up(self, partition: Partition, timeout: float) -> Projection:
+        projection = await self._opened()
+        position = self._positions.get(partition)
+        if position is not None and not await projection.wait_for(partition, position, timeout=timeout):
+            raise ProjectionBehind(partition, timeout)
+        return projection
+
+    async def _opened(self) -> Projection:
+        if self._opener is None:
+            raise NoProjection(
+                "This client was opened without Postgres, so it cannot read jobs. Use App.client(), "
+                "or hand a projection to Client.open()."
+            )
+        async with self._opening:  # two first reads at once must not open two
+            if self._projection is None:
+                self._projection = await self._opener()
+            return self._projection
