@@ -47,7 +47,10 @@ def write_tag(tag: Tag) -> str | dict[str, str]:
 
 def read_tag(tag: str | Mapping[str, str]) -> Tag:
     """A tag as `write_tag` wrote it."""
-    return tag if isinstance(tag, str) else next(iter(tag.items()))
+    if isinstance(tag, str):
+        return tag
+    ((key, value),) = tag.items()
+    return key, value
 
 
 @lru_cache(maxsize=1_024)  # few policies serve all jobs; nobody changes what is written
@@ -90,7 +93,10 @@ WireInstant = Annotated[Instant, Wire(format_instant, parse_instant), WithJsonSc
 WireJson = Annotated[JsonBytes, Wire(orjson.Fragment, dumps), WithJsonSchema({})]
 WireTags = Annotated[
     tuple[Tag, ...],
-    Wire(lambda tags: [write_tag(tag) for tag in tags] if tags else (), lambda tags: tuple(map(read_tag, tags))),
+    Wire(
+        lambda tags: [write_tag(tag) for tag in tags] if tags else (),
+        lambda tags: tuple(map(read_tag, tags)),
+    ),
     WithJsonSchema({"type": "array", "items": TAG_SCHEMA}),
 ]
 WireRetry = Annotated[RetryPolicy, Wire(write_retry, read_retry), WithJsonSchema(_RETRY_SCHEMA)]
