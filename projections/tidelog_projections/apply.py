@@ -1,0 +1,345 @@
+"""A batch of the log into Postgres: one transaction, a statement for each table and none for a single row.
+
+The position of the partition is locked first and written last, in the same transaction. So a batch that comes
+twice changes nothing, of two projectors at the same partition one waits for the other, and a crash anywhere
+leaves the rows and the position as they were together.
+"""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import TYPE_CHECKING, Final
+
+import asyncpg
+
+from tidelog_events.bounds import MAX_HISTORY_ROWS
+from tidelog_events.identity import JobId, Partition, QueueName
+from tidelog_events.record import JobRecord
+from tidelog_events.transitions import (
+    DeadLettered,
+    JobFact,
+    Purged,
+    QueueFact,
+    RetryScheduled,
+    Succeeded,
+    Transition,
+)
+from tidelog_projections.batch import Batch, Position, Unread, advance
+from tidelog_projections.errors import Unstorable
+from tidelog_projections.fold import Changes, QueueSettings
+from tidelog_projections.rows import (
+    CHANGING_COLUMNS,
+    FOLDED_COLUMNS,
+    JOB_COLUMNS,
+    QUEUE_COLUMNS,
+    STEP_COLUMNS,
+    arrays,
+    changing_row,
+    queue_row,
+    read_folded,
+    read_queue,
+    read_tags,
+    step_row,
+    tag_parts,
+    whole_row,
+)
+from tidelog_projections.text import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tidelog_projections.connection import Connection
+
+SWAP_LOCK: Final = 0x71DE_0002
+"""Advisory lock: shared by every batch, exclusive while a rebuild takes over the schema's name."""
+
+_UNSTORABLE: Final = (
+    asyncpg.DataError,
+    asyncpg.IntegrityConstraintViolationError,  # a null where a value must be
+    asyncpg.ProgramLimitExceededError,  # a text too long for an index
+    TypeError,
+    ValueError,  # asyncpg's own refusals to encode are among them
+    OverflowError,
+)
+
+_Columns = tuple[tuple[str, str], ...]
+
+
+def _unnest(columns: _Columns) -> str:
+    arguments = ", ".join(f"${number}::{kind}[]" for number, (_, kind) in enumerate(columns, 1))
+    return f"unnest({arguments}) AS new ({', '.join(name for name, _ in columns)})"
+
+
+def _insert(table: str, columns: _Columns, on_conflict: str) -> str:
+    names = ", ".join(name for name, _ in columns)
+    return f"INSERT INTO {table} ({names}) SELECT {names} FROM {_unnest(columns)} ON CONFLICT {on_conflict}"  # noqa: S608  our own names
+
+
+def _replace(table: str, key: str, columns: _Columns) -> str:
+    """On a conflict the newer row stays."""
+    assignments = ", ".join(f"{name} = excluded.{name}" for name, _ in columns if name != key)
+    return f"({key}) DO UPDATE SET {assignments} WHERE {table}.sequence < excluded.sequence"
+
+
+_KINDS: Final = dict(JOB_COLUMNS)
+_CHANGING: Final[_Columns] = tuple((name, _KINDS[name]) for name in CHANGING_COLUMNS)
+_TAG_COLUMNS: Final = (("job_id", "text"), ("position", "integer"), ("key", "text"), ("value", "text"))
+_PARENT_COLUMNS: Final = (("job_id", "text"), ("parent_id", "text"), ("position", "integer"))
+_DEPTH_COLUMNS: Final = (("queue", "text"), ("state", "text"), ("count", "bigint"))
+_AUDIT_COLUMNS: Final = (
+    ("partition", "integer"),
+    ("sequence", "bigint"),
+    ("actor", "text"),
+    ("action", "text"),
+    ("target", "text"),
+    ("at", "timestamptz"),
+)
+_REJECT_COLUMNS: Final = (
+    ("partition", "integer"),
+    ("log_offset", "bigint"),
+    ("reason", "text"),
+    ("value", "bytea"),
+)
+
+# A lost commit is taken in again from the position that went with it: no need to wait for the disk.
+_BEGIN: Final = (
+    "SELECT set_config('search_path', $1, true), set_config('synchronous_commit', 'off', true),"
+    " pg_advisory_xact_lock_shared($2)"
+)
+_MAKE_POSITION: Final = (
+    "INSERT INTO projection_position (partition, sequence, next_offset) VALUES ($1, -1, 0)"
+    " ON CONFLICT DO NOTHING"
+)
+_LOCK_POSITION: Final = (
+    "SELECT partition, sequence, next_offset, unread FROM projection_position WHERE partition = $1 FOR UPDATE"
+)
+_PUT_POSITION: Final = (
+    "UPDATE projection_position SET sequence = $2, next_offset = $3, unread = $4, updated_at = now()"
+    " WHERE partition = $1"
+)
+_READ_JOBS: Final = f"SELECT {FOLDED_COLUMNS} FROM jobs WHERE job_id = ANY($1::text[])"  # noqa: S608  our own names
+_READ_TAGS: Final = (
+    "SELECT job_id, array_agg(key ORDER BY position) AS keys, array_agg(value ORDER BY position) AS values"
+    " FROM job_tags WHERE job_id = ANY($1::text[]) GROUP BY job_id"
+)
+_READ_QUEUES: Final = (
+    f"SELECT {', '.join(name for name, _ in QUEUE_COLUMNS)} FROM queues WHERE queue = ANY($1::text[])"  # noqa: S608  our own names
+)
+# Tags and parents carry no sequence; they go with the row of their job, or when that is gone already.
+_ERASE: Final = """
+WITH erased AS (SELECT * FROM unnest($1::text[], $2::bigint[]) AS e (job_id, sequence)),
+kept AS (SELECT e.job_id FROM erased e JOIN jobs j ON j.job_id = e.job_id AND j.sequence >= e.sequence),
+gone AS (SELECT job_id FROM erased EXCEPT SELECT job_id FROM kept),
+steps AS (DELETE FROM job_transitions t USING erased e WHERE t.job_id = e.job_id AND t.sequence < e.sequence),
+tags AS (DELETE FROM job_tags t USING gone WHERE t.job_id = gone.job_id),
+parents AS (DELETE FROM job_dependencies d USING gone WHERE d.job_id = gone.job_id)
+DELETE FROM jobs j USING gone WHERE j.job_id = gone.job_id
+"""
+_PUT_JOBS: Final = _insert("jobs", JOB_COLUMNS, _replace("jobs", "job_id", JOB_COLUMNS))
+_CHANGE_JOBS: Final = (
+    "UPDATE jobs SET "  # noqa: S608  our own names
+    + ", ".join(
+        f"{name} = new.{name}" if name != "output" else "output = coalesce(new.output, jobs.output)"
+        for name in CHANGING_COLUMNS[1:]
+    )
+    + f" FROM {_unnest(_CHANGING)} WHERE jobs.job_id = new.job_id AND jobs.sequence < new.sequence"
+)
+_PUT_TAGS: Final = _insert("job_tags", _TAG_COLUMNS, "DO NOTHING")
+_PUT_PARENTS: Final = _insert("job_dependencies", _PARENT_COLUMNS, "DO NOTHING")
+_PUT_STEPS: Final = _insert("job_transitions", STEP_COLUMNS, "DO NOTHING")
+_TRIM_STEPS: Final = (
+    "DELETE FROM job_transitions t USING unnest($1::text[], $2::integer[]) AS newest (job_id, ordinal)"  # noqa: S608  a number
+    f" WHERE t.job_id = newest.job_id AND t.ordinal <= newest.ordinal - {MAX_HISTORY_ROWS}"
+)
+_MAKE_QUEUES: Final = _insert("queues", QUEUE_COLUMNS[:2], "DO NOTHING")
+_PUT_QUEUES: Final = _insert("queues", QUEUE_COLUMNS, _replace("queues", "queue", QUEUE_COLUMNS))
+_ADD_DEPTHS: Final = _insert(
+    "queue_depths", _DEPTH_COLUMNS, "(queue, state) DO UPDATE SET count = queue_depths.count + excluded.count"
+)
+_DROP_EMPTY_DEPTHS: Final = "DELETE FROM queue_depths WHERE queue = ANY($1::text[]) AND count = 0"
+_PUT_AUDIT: Final = _insert("audit", _AUDIT_COLUMNS, "DO NOTHING")
+_PUT_REJECTS: Final = _insert("projection_rejects", _REJECT_COLUMNS, "DO NOTHING")
+
+
+async def apply(connection: Connection, batch: Batch, *, schema: str) -> Position:
+    """Take a batch into the tables of `schema`, in one transaction, and return the position after it.
+
+    Raises:
+        SequenceGap: an event of the partition is missing before the batch; nothing was taken in.
+        Unstorable: a value among the events fits no column; nothing was taken in.
+    """
+    try:
+        async with connection.transaction():
+            await begin(connection, schema)
+            start = await _lock_position(connection, batch.partition)
+            step = advance(start, batch)
+            if step.position == start:
+                return start
+            if step.events:
+                await write_changes(connection, await _fold(connection, step.events))
+            await _put_rejects(connection, batch.partition, step.set_aside)
+            await connection.execute(
+                _PUT_POSITION,
+                batch.partition,
+                step.position.sequence,
+                step.position.next_offset,
+                step.position.unread,
+            )
+            return step.position
+    except _UNSTORABLE as error:
+        raise Unstorable(
+            f"partition {batch.partition} of the transitions, among the {len(batch.entries)} records before "
+            f"offset {batch.next_offset}: {error}"
+        ) from error
+
+
+async def begin(connection: Connection, schema: str) -> None:
+    """Aim the caller's transaction at a schema, and keep a rebuild from taking its name meanwhile."""
+    await connection.execute(_BEGIN, schema, SWAP_LOCK)
+
+
+async def _lock_position(connection: Connection, partition: Partition) -> Position:
+    row = await connection.fetchrow(_LOCK_POSITION, partition)
+    if row is None:
+        await connection.execute(_MAKE_POSITION, partition)
+        row = await connection.fetchrow(_LOCK_POSITION, partition)
+    return Position(**dict(row)) if row is not None else Position(partition)
+
+
+async def _fold(connection: Connection, events: list[Transition]) -> Changes:
+    changes = Changes(await _read_jobs(connection, events), await _read_queues(connection, events))
+    for event in events:
+        changes.add(event)
+    return changes
+
+
+async def _read_jobs(connection: Connection, events: list[Transition]) -> dict[JobId, JobRecord]:
+    named = dict.fromkeys(event.job_id for event in events if isinstance(event, JobFact | Purged))
+    if not named:
+        return {}
+    jobs = {
+        record.job_id: record for record in map(read_folded, await connection.fetch(_READ_JOBS, list(named)))
+    }
+    tagged = {
+        event.job_id
+        for event in events
+        if isinstance(event, Succeeded | RetryScheduled | DeadLettered)
+        and event.add_tags
+        and event.job_id in jobs
+    }
+    if tagged:
+        for row in await connection.fetch(_READ_TAGS, list(tagged)):
+            jobs[row["job_id"]].tags = read_tags(row["keys"], row["values"])
+    return jobs
+
+
+async def _read_queues(connection: Connection, events: list[Transition]) -> dict[QueueName, QueueSettings]:
+    named = dict.fromkeys(event.queue for event in events if isinstance(event, QueueFact))
+    if not named:
+        return {}
+    rows = await connection.fetch(_READ_QUEUES, list(named))
+    return {settings.queue: settings for settings in map(read_queue, rows)}
+
+
+async def write_changes(connection: Connection, changes: Changes) -> None:
+    """Write everything but the position, in the caller's transaction."""
+    await _erase(connection, changes)
+    await _put_jobs(connection, changes)
+    await _put_tags_and_parents(connection, changes)
+    await _put_steps(connection, changes)
+    await _put_depths_and_queues(connection, changes)
+    await _put(
+        connection,
+        _PUT_AUDIT,
+        (
+            (row.partition, row.sequence, shown(row.actor), row.action, row.target, row.at)
+            for row in changes.audit
+        ),
+    )
+
+
+async def _put(connection: Connection, statement: str, rows: Iterable[tuple[object, ...]]) -> None:
+    columns = arrays(rows)
+    if columns:
+        await connection.execute(statement, *columns)
+
+
+async def _erase(connection: Connection, changes: Changes) -> None:
+    await _put(
+        connection,
+        _ERASE,
+        (
+            (job_id, change.erased_at)
+            for job_id, change in changes.jobs.items()
+            if change.erased_at is not None
+        ),
+    )
+
+
+async def _put_jobs(connection: Connection, changes: Changes) -> None:
+    born: list[tuple[object, ...]] = []
+    changed: list[tuple[object, ...]] = []
+    for change in changes.jobs.values():
+        if change.record is None:
+            continue
+        if change.is_born:
+            born.append(whole_row(change.record))
+        elif change.is_changed:
+            changed.append(changing_row(change.record, has_output=change.has_output))
+    await _put(connection, _PUT_JOBS, born)
+    await _put(connection, _CHANGE_JOBS, changed)
+
+
+async def _put_tags_and_parents(connection: Connection, changes: Changes) -> None:
+    written = [(job_id, change) for job_id, change in changes.jobs.items() if change.record is not None]
+    await _put(
+        connection,
+        _PUT_TAGS,
+        (
+            (job_id, position, *tag_parts(tag))
+            for job_id, change in written
+            if change.record is not None
+            for position, tag in enumerate(change.record.tags)
+            if position >= change.stored_tags
+        ),
+    )
+    await _put(
+        connection,
+        _PUT_PARENTS,
+        (
+            (job_id, parent, position)
+            for job_id, change in written
+            for position, parent in enumerate(change.parents)
+        ),
+    )
+
+
+async def _put_steps(connection: Connection, changes: Changes) -> None:
+    histories = [change.history[-MAX_HISTORY_ROWS:] for change in changes.jobs.values() if change.history]
+    await _put(connection, _PUT_STEPS, map(step_row, chain.from_iterable(histories)))
+    newest = [history[-1] for history in histories]
+    await _put(
+        connection,
+        _TRIM_STEPS,
+        ((event.job_id, event.ordinal) for event in newest if event.ordinal >= MAX_HISTORY_ROWS),
+    )
+
+
+async def _put_depths_and_queues(connection: Connection, changes: Changes) -> None:
+    await _put(connection, _MAKE_QUEUES, changes.partition_of.items())
+    await _put(connection, _PUT_QUEUES, map(queue_row, changes.queues.values()))
+    moved = {key: count for key, count in changes.depths.items() if count}
+    await _put(
+        connection, _ADD_DEPTHS, ((queue, state.value, count) for (queue, state), count in moved.items())
+    )
+    shrunk = {queue for (queue, _), count in moved.items() if count < 0}
+    if shrunk:
+        await connection.execute(_DROP_EMPTY_DEPTHS, list(shrunk))
+
+
+async def _put_rejects(connection: Connection, partition: Partition, set_aside: list[Unread]) -> None:
+    await _put(
+        connection,
+        _PUT_REJECTS,
+        ((partition, record.offset, shown(record.reason), record.value) for record in set_aside),
+    )

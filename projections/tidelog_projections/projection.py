@@ -1,0 +1,194 @@
+"""The projection as one object: what the projector, the client and the command line hold."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Final, Self
+
+from tidelog_events.identity import JobId, Partition, QueueName, Sequence
+from tidelog_events.record import JobRecord
+from tidelog_events.states import JobState
+from tidelog_events.wire import Tag
+from tidelog_projections import apply, queries
+from tidelog_projections.batch import Batch, Position
+from tidelog_projections.connection import SCHEMA, Postgres
+from tidelog_projections.embedded import EmbeddedPostgres, embedded_folder
+from tidelog_projections.migration import ensure_schema
+from tidelog_projections.paging import DEFAULT_PAGE, JobFilter, JobOrder, JobPage
+from tidelog_projections.queries import HistoryStep, QueueDepths
+
+if TYPE_CHECKING:
+    from tidelog_projections.connection import Connection
+
+_FIRST_POLL: Final = 0.005
+_LAST_POLL: Final = 0.05
+_MAX_CONNECTIONS: Final = 5
+_PATIENCE_SECONDS: Final = 5.0
+
+
+class Projection:
+    """Reads and writes the tables of contract section 10. Belongs to the event loop that connected it.
+
+    Every method is bounded: a lost connection is tried again for a few seconds (`patience`), then
+    `ProjectionUnavailable` is raised, which names the address without its password. What Postgres refuses for
+    good is `ProjectionRefused`. A cancellation leaves nothing half written.
+    """
+
+    def __init__(self, postgres: Postgres, server: EmbeddedPostgres | None = None) -> None:
+        self._postgres = postgres
+        self._server = server
+
+    @classmethod
+    async def connect(
+        cls, address: str, *, max_connections: int = _MAX_CONNECTIONS, patience: float = _PATIENCE_SECONDS
+    ) -> Self:
+        """Connect, and make the schema or bring it up to date if that is needed.
+
+        Args:
+            address: a `postgresql://` DSN, or `embedded:FOLDER` for a server of its own in that folder.
+            max_connections: the size of the pool.
+            patience: seconds for which a lost connection is tried again.
+
+        Raises:
+            ProjectionUnavailable: nobody answers there, or the user, password or database is refused.
+            ProjectionRefused: the server is too old, or the role may not make the schema.
+            SchemaTooNew: a later release made the schema.
+            EmbeddedPostgresError: the embedded server does not start, or is not installed.
+        """
+        folder = embedded_folder(address)
+        server = None if folder is None else await EmbeddedPostgres.start(folder)
+        try:
+            postgres = await Postgres.connect(
+                address if server is None else server.dsn, max_connections=max_connections, patience=patience
+            )
+            try:
+                await postgres.run(ensure_schema)
+            except BaseException:
+                await postgres.close()
+                raise
+        except BaseException:
+            if server is not None:
+                await server.stop()
+            raise
+        return cls(postgres, server)
+
+    @property
+    def address(self) -> str:
+        """Where Postgres is, without the password, for messages to people."""
+        return self._postgres.address
+
+    @property
+    def postgres(self) -> Postgres:
+        """The pool itself, for a rebuild."""
+        return self._postgres
+
+    async def close(self) -> None:
+        """Close the connections, and leave the embedded server if there is one, within a few seconds."""
+        await self._postgres.close()
+        if self._server is not None:
+            await self._server.stop()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def apply(self, batch: Batch) -> Position:
+        """Take a batch of one partition in, in one transaction, and return the position after it.
+
+        What the position has passed already changes nothing, so a batch may be handed in again.
+
+        Raises:
+            SequenceGap: an event is missing before or within the batch.
+            Unstorable: a value among the events fits no column.
+        """
+        return await self._postgres.run(lambda connection: apply.apply(connection, batch, schema=SCHEMA))
+
+    async def positions(self) -> dict[Partition, Position]:
+        """How far each partition has come; one that nothing was read of is missing."""
+        return await self._postgres.run(queries.positions)
+
+    async def position(self, partition: Partition) -> Sequence:
+        """The sequence of the last event of a partition that was taken in; -1 before the first."""
+        return await self._postgres.run(lambda connection: queries.position(connection, partition))
+
+    async def get(self, job_id: JobId) -> JobRecord | None:
+        """The record of a job, payload and output to the letter; None when there is none (any more)."""
+        return await self._postgres.run(lambda connection: queries.get(connection, job_id))
+
+    async def jobs(
+        self,
+        *,
+        state: JobState | None = None,
+        queue: QueueName | None = None,
+        wire_name: str | None = None,
+        tag: Tag | None = None,
+        order: JobOrder = JobOrder.LATEST_DUE,
+        limit: int = DEFAULT_PAGE,
+        after: str | None = None,
+    ) -> JobPage:
+        """A page of jobs, by due time and then by id.
+
+        Args:
+            state, queue, wire_name, tag: list only jobs that are so; a tag is a label or a (key, value) pair.
+            order: latest due first, or earliest.
+            limit: 1 to 500.
+            after: the cursor that came with the last page of the same filters and order.
+
+        Raises:
+            InvalidQuery: the limit is out of bounds, or the cursor is none or another listing's.
+        """
+        filters = JobFilter(state=state, queue=queue, wire_name=wire_name, tag=tag, order=order)
+        return await self._postgres.run(
+            lambda connection: queries.jobs(connection, filters, limit=limit, after=after)
+        )
+
+    async def history(self, job_id: JobId) -> list[HistoryStep]:
+        """The newest 64 steps of a job, oldest first; empty when there is no such job."""
+        return await self._postgres.run(lambda connection: queries.history(connection, job_id))
+
+    async def queues(self) -> list[QueueDepths]:
+        """Every queue with its settings and depths, by name."""
+        return await self._postgres.run(queries.queues)
+
+    async def wait_for(self, partition: Partition, sequence: Sequence, *, timeout: float) -> bool:
+        """Wait until the events of a partition up to `sequence` can be read; False after `timeout` seconds.
+
+        `partition` and `sequence` are those of a reply, so that a caller reads what it has written.
+        """
+
+        async def is_reached(connection: Connection) -> bool:
+            return await queries.position(connection, partition) >= sequence
+
+        return await self._poll(is_reached, timeout)
+
+    async def wait_terminal(self, job_id: JobId, *, timeout: float) -> JobRecord | None:
+        """Wait until a job has ended, and return its record; None after `timeout` seconds.
+
+        A job that is not known (yet) is waited for.
+        """
+        deadline = time.monotonic() + timeout
+
+        async def has_ended(connection: Connection) -> bool:
+            return await queries.is_terminal(connection, job_id)
+
+        while await self._poll(has_ended, deadline - time.monotonic()):
+            record = await self.get(job_id)
+            # Between the two reads it may have been requeued or purged.
+            if record is not None and record.state.is_terminal:
+                return record
+        return None
+
+    async def _poll(self, condition: Callable[[Connection], Awaitable[bool]], timeout: float) -> bool:
+        deadline = time.monotonic() + timeout
+        delay = _FIRST_POLL
+        while not await self._postgres.run(condition):
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return False
+            await asyncio.sleep(min(delay, left))
+            delay = min(delay * 2, _LAST_POLL)
+        return True

@@ -1,0 +1,172 @@
+"""The reads: one statement each, on a connection that the caller has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from tidelog_events.identity import NO_SEQUENCE, JobId, Partition, Sequence, WorkerId
+from tidelog_events.instants import Instant
+from tidelog_events.record import JobRecord
+from tidelog_events.states import STATE_ORDINALS, TERMINAL_STATES, JobState
+from tidelog_projections.batch import Position
+from tidelog_projections.fold import QueueSettings
+from tidelog_projections.paging import (
+    JobFilter,
+    JobOrder,
+    JobPage,
+    PageKey,
+    check_limit,
+    read_cursor,
+    write_cursor,
+)
+from tidelog_projections.rows import JOB_COLUMNS, QUEUE_COLUMNS, STEP_COLUMNS, read_record, tag_parts
+from tidelog_projections.text import shown
+
+if TYPE_CHECKING:
+    from tidelog_projections.connection import Connection
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryStep:
+    """A step of a job's life, as `job_transitions` has it (contract section 10)."""
+
+    job_id: JobId
+    ordinal: int
+    at: Instant
+    type: str
+    state: JobState
+    attempt: int
+    worker_id: WorkerId | None
+    actor: str | None
+    due_time: Instant | None
+    lease_expiry: Instant | None
+    error: str | None
+    failure_detail: str | None
+    terminal_cause: str | None
+    partition: Partition
+    sequence: Sequence
+
+
+@dataclass(frozen=True, slots=True)
+class QueueDepths:
+    """A queue's settings, and how many of its jobs are in each of the seven states."""
+
+    settings: QueueSettings
+    depths: dict[JobState, int]
+
+
+# ruff: noqa: S608  the statements below are put together from our own names; values travel apart from them
+
+_TAGS_OF_JOB: Final = "FROM tidelog.job_tags t WHERE t.job_id = j.job_id ORDER BY t.position"
+_TAGS: Final = (
+    f"ARRAY(SELECT t.key {_TAGS_OF_JOB}) AS tag_keys, ARRAY(SELECT t.value {_TAGS_OF_JOB}) AS tag_values"
+)
+_RECORD: Final = f"SELECT {', '.join(f'j.{name}' for name, _ in JOB_COLUMNS)}, {_TAGS} FROM tidelog.jobs j"
+_GET: Final = f"{_RECORD} WHERE j.job_id = $1"
+_HISTORY: Final = (
+    f"SELECT {', '.join(name for name, _ in STEP_COLUMNS)} FROM tidelog.job_transitions"
+    " WHERE job_id = $1 ORDER BY ordinal"
+)
+_QUEUES: Final = (
+    f"SELECT {', '.join(name for name, _ in QUEUE_COLUMNS)}, "
+    "ARRAY(SELECT d.state FROM tidelog.queue_depths d WHERE d.queue = q.queue ORDER BY d.state) AS states, "
+    "ARRAY(SELECT d.count FROM tidelog.queue_depths d WHERE d.queue = q.queue ORDER BY d.state) AS counts "
+    "FROM tidelog.queues q ORDER BY queue"
+)
+_POSITIONS: Final = "SELECT partition, sequence, next_offset, unread FROM tidelog.projection_position"
+_POSITION: Final = "SELECT sequence FROM tidelog.projection_position WHERE partition = $1"
+_IS_TERMINAL: Final = (
+    "SELECT true FROM tidelog.jobs WHERE job_id = $1 AND state_ordinal = ANY($2::smallint[])"
+)
+_TERMINAL_ORDINALS: Final = sorted(STATE_ORDINALS[state] for state in TERMINAL_STATES)
+
+
+async def get(connection: Connection, job_id: JobId) -> JobRecord | None:
+    """The record of a job, its payload and output to the letter; None when there is none (any more)."""
+    # No id holds a NUL, and Postgres takes none in a text.
+    row = await connection.fetchrow(_GET, shown(job_id))
+    return None if row is None else read_record(row)
+
+
+async def jobs(connection: Connection, filters: JobFilter, *, limit: int, after: str | None) -> JobPage:
+    """A page of jobs.
+
+    Raises:
+        InvalidQuery: the limit is out of bounds, or the cursor is none or another listing's.
+    """
+    check_limit(limit)
+    key = None if after is None else read_cursor(after, filters)
+    statement, arguments = _listing(filters, key, limit)
+    rows = await connection.fetch(statement, *arguments)
+    found = [read_record(row) for row in rows[:limit]]
+    if len(rows) <= limit:
+        return JobPage(found, None)
+    return JobPage(found, write_cursor(PageKey(found[-1].due_time, found[-1].job_id), filters))
+
+
+def _listing(filters: JobFilter, key: PageKey | None, limit: int) -> tuple[str, list[object]]:
+    arguments: list[object] = []
+
+    def argument(value: object) -> str:
+        arguments.append(value)
+        return f"${len(arguments)}"
+
+    conditions: list[str] = []
+    if filters.state is not None:
+        conditions.append(f"j.state_ordinal = {argument(STATE_ORDINALS[filters.state])}")
+    if filters.queue is not None:
+        conditions.append(f"j.queue = {argument(shown(filters.queue))}")
+    if filters.wire_name is not None:
+        conditions.append(f"j.wire_name = {argument(shown(filters.wire_name))}")
+    if filters.tag is not None:
+        name, value = tag_parts(filters.tag)
+        wanted = "t.value IS NULL" if value is None else f"t.value = {argument(shown(value))}"
+        conditions.append(
+            "EXISTS (SELECT FROM tidelog.job_tags t WHERE t.job_id = j.job_id"
+            f" AND t.key = {argument(shown(name))} AND {wanted})"
+        )
+    comparison, direction = ("<", "DESC") if filters.order is JobOrder.LATEST_DUE else (">", "ASC")
+    if key is not None:
+        conditions.append(
+            f"(j.due_time, j.job_id) {comparison} ({argument(key.due_time)}, {argument(key.job_id)})"
+        )
+    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+    # One more than asked for tells whether there is another page.
+    return (
+        f"{_RECORD}{where} ORDER BY j.due_time {direction}, j.job_id {direction} LIMIT {argument(limit + 1)}",
+        arguments,
+    )
+
+
+async def history(connection: Connection, job_id: JobId) -> list[HistoryStep]:
+    """The newest 64 steps of a job, oldest first; empty when there is no such job."""
+    rows = await connection.fetch(_HISTORY, shown(job_id))
+    return [HistoryStep(**{**dict(row), "state": JobState(row["state"])}) for row in rows]
+
+
+async def queues(connection: Connection) -> list[QueueDepths]:
+    """Every queue, by name."""
+    found: list[QueueDepths] = []
+    for row in await connection.fetch(_QUEUES):
+        columns = dict(row)
+        counts = dict(zip(columns.pop("states"), columns.pop("counts"), strict=True))
+        depths = {state: counts.get(state.value, 0) for state in JobState}
+        found.append(QueueDepths(QueueSettings(**columns), depths))
+    return found
+
+
+async def positions(connection: Connection) -> dict[Partition, Position]:
+    """How far each partition has come; one that nothing was read of is missing."""
+    return {row["partition"]: Position(**dict(row)) for row in await connection.fetch(_POSITIONS)}
+
+
+async def position(connection: Connection, partition: Partition) -> Sequence:
+    """The sequence of the last event of a partition that was taken in; -1 before the first."""
+    found: Sequence | None = await connection.fetchval(_POSITION, partition)
+    return NO_SEQUENCE if found is None else found
+
+
+async def is_terminal(connection: Connection, job_id: JobId) -> bool:
+    """Whether the job is there and has ended."""
+    return bool(await connection.fetchval(_IS_TERMINAL, shown(job_id), _TERMINAL_ORDINALS))
