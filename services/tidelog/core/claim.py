@@ -100,9 +100,12 @@ def _grant(decision: Decision, queue: Queue, command: Claim) -> list[Grant]:
             break
         heappop(queue.ready)
         job = state.jobs[first[2]]
+        fields = decision.step_fields(job)
+        # A parked claim is served in the decision of another command, but it is the claim that leases.
+        fields["cause_command_id"] = command.command_id
         decision.emit(
             Leased(
-                **decision.step_fields(job),
+                **fields,
                 actor=command.actor,
                 state=JobState.LEASED,
                 attempt=job.attempt + 1,
