@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 
 import pytest
+from tests.client.core_engine import ProbedLog
 
 from tidelog.client.inbox import Inbox, InboxNotStarted
 from tidelog.log.memory import MemoryLog, MemoryStore
-from tidelog.log.port import (
-    Isolation,
-    LogUnavailable,
-    NewRecord,
-    Reader,
-    Record,
-    TopicPartition,
-    UnknownTopic,
-)
+from tidelog.log.port import LogUnavailable, NewRecord, UnknownTopic
 from tidelog.log.topics import Topics
 from tidelog_events.codec import encode_answer
 from tidelog_events.identity import ClientId, CommandId, Partition, Sequence, partition_of
@@ -127,47 +120,12 @@ async def test_start_names_the_topic_that_is_missing() -> None:
             await Inbox(log, TOPICS, ME).start()
 
 
-class Outage(Reader):
-    """A reader over another one, through a connection that can be down."""
-
-    def __init__(self, inner: Reader) -> None:
-        self._inner = inner
-        self.failures = 0
-
-    async def read(self, *, max_records: int, timeout: float) -> list[Record]:
-        if self.failures:
-            self.failures -= 1
-            raise LogUnavailable("The broker is away.")
-        return await self._inner.read(max_records=max_records, timeout=timeout)
-
-    def position(self, tp: TopicPartition) -> int:
-        return self._inner.position(tp)
-
-    def seek(self, tp: TopicPartition, offset: int) -> None:
-        self._inner.seek(tp, offset)
-
-    async def close(self) -> None:
-        await self._inner.close()
-
-
-class FlakyLog(MemoryLog):
-    """A log in memory whose readers can be cut off."""
-
-    outage: Outage
-
-    async def reader(
-        self, offsets: Mapping[TopicPartition, int], isolation: Isolation = Isolation.COMMITTED
-    ) -> Reader:
-        self.outage = Outage(await super().reader(offsets, isolation))
-        return self.outage
-
-
 async def test_an_outage_costs_no_answer_and_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
-    async with FlakyLog() as log:
+    async with ProbedLog() as log:
         await log.create_topics(TOPICS.specs(partitions=1, reply_partitions=PARTITIONS))
         inbox = await started(log)
         await write(log, encode_answer(reply("meanwhile")))
-        log.outage.failures = 3
+        log.read_failures += [LogUnavailable("The broker is away.")] * 3
 
         with caplog.at_level(logging.INFO, logger="tidelog"):
             assert await read_all(inbox, 1) == [reply("meanwhile")]
