@@ -39,6 +39,7 @@ from tidelog_events.identity import (
 )
 from tidelog_events.instants import (
     MAX_SECONDS,
+    TIME_PATTERN,
     Instant,
     Micros,
     NotAnInstant,
@@ -50,7 +51,7 @@ from tidelog_events.instants import (
 from tidelog_events.jsontext import NULL, HugeInt, JsonBytes, NotStorable, dumps
 from tidelog_events.retry import DEFAULT_MAX_ATTEMPTS, DEFAULT_RETRY, RetryPolicy
 from tidelog_events.states import DependencyMode
-from tidelog_events.wire import TAG_SCHEMA, TIME_SCHEMA, Tag, write_tag
+from tidelog_events.wire import TIME_SCHEMA, Tag, write_tag
 
 
 def _refuse(message: str) -> PydanticCustomError:
@@ -148,7 +149,7 @@ def _printable(text: str) -> str:
     return text
 
 
-def _text(max_chars: int | None = None, min_chars: int = 0) -> StringConstraints:
+def _text(max_chars: int | None = None, min_chars: int | None = None) -> StringConstraints:
     return StringConstraints(strict=True, min_length=min_chars, max_length=max_chars)
 
 
@@ -156,17 +157,39 @@ def _pattern(pattern: str) -> StringConstraints:
     return StringConstraints(strict=True, pattern=f"^{pattern}$")
 
 
-WholeNumber = Annotated[StrictInt, BeforeValidator(_within_reach)]
+_OF_ANY_LENGTH: Final = BeforeValidator(_within_reach)
+WholeNumber = Annotated[StrictInt, _OF_ANY_LENGTH]
 _NUMBER_SCHEMA: Final = {"type": "number", "minimum": 0, "maximum": MAX_SECONDS}
+_TAG_TEXT_SCHEMA: Final = {"type": "string", "minLength": 1, "maxLength": bounds.MAX_TAG_CHARS}
+_TAG_SCHEMA: Final = {
+    "anyOf": [
+        _TAG_TEXT_SCHEMA,
+        {
+            "type": "object",
+            "minProperties": 1,
+            "maxProperties": 1,
+            "propertyNames": _TAG_TEXT_SCHEMA,
+            "additionalProperties": _TAG_TEXT_SCHEMA,
+        },
+    ]
+}
+_NO_CONTROL_CHARACTERS: Final = Field(json_schema_extra={"pattern": r"^[^\u0000-\u001f\u007f-\u009f]*$"})
 
 QueueField = Annotated[QueueName, _pattern(QUEUE_PATTERN)]
 ChosenJobId = Annotated[JobId, _pattern(JOB_ID_PATTERN)]
 KnownJobId = Annotated[JobId, _pattern(KNOWN_JOB_ID_PATTERN)]
 ScheduleIdField = Annotated[ScheduleId, _pattern(JOB_ID_PATTERN)]
-WorkerIdField = Annotated[WorkerId, _text(bounds.MAX_WORKER_ID_CHARS, 1), AfterValidator(_printable)]
-ClientIdField = Annotated[ClientId, _text(bounds.MAX_CLIENT_ID_CHARS, 1), AfterValidator(_printable)]
+WorkerIdField = Annotated[
+    WorkerId, _text(bounds.MAX_WORKER_ID_CHARS, 1), AfterValidator(_printable), _NO_CONTROL_CHARACTERS
+]
+ClientIdField = Annotated[
+    ClientId, _text(bounds.MAX_CLIENT_ID_CHARS, 1), AfterValidator(_printable), _NO_CONTROL_CHARACTERS
+]
 CommandIdField = Annotated[
-    CommandId, _text(bounds.MAX_COMMAND_ID_CHARS), AfterValidator(_no_control_characters)
+    CommandId,
+    _text(bounds.MAX_COMMAND_ID_CHARS),
+    AfterValidator(_no_control_characters),
+    _NO_CONTROL_CHARACTERS,
 ]
 ActorField = Annotated[str, _text(bounds.MAX_ACTOR_CHARS)]
 CutText = Annotated[str, _text(), AfterValidator(bounds.cut_text)]
@@ -174,7 +197,10 @@ JsonField = Annotated[
     JsonBytes, PlainValidator(_read_json), PlainSerializer(lambda text: text), WithJsonSchema({})
 ]
 TimeField = Annotated[
-    Instant, PlainValidator(_read_time), PlainSerializer(format_instant), WithJsonSchema(TIME_SCHEMA)
+    Instant,
+    PlainValidator(_read_time),
+    PlainSerializer(format_instant),
+    WithJsonSchema({**TIME_SCHEMA, "pattern": f"^{TIME_PATTERN}$"}),
 ]
 SecondsField = Annotated[
     Micros, PlainValidator(_read_seconds), PlainSerializer(to_seconds), WithJsonSchema(_NUMBER_SCHEMA)
@@ -185,8 +211,12 @@ PositiveSecondsField = Annotated[
     PlainSerializer(to_seconds),
     WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "maximum": MAX_SECONDS}),
 ]
-TagField = Annotated[Tag, PlainValidator(_read_tag), PlainSerializer(write_tag), WithJsonSchema(TAG_SCHEMA)]
-TagsField = Annotated[tuple[TagField, ...], AfterValidator(_tag_set)]
+TagField = Annotated[Tag, PlainValidator(_read_tag), PlainSerializer(write_tag), WithJsonSchema(_TAG_SCHEMA)]
+TagsField = Annotated[
+    tuple[TagField, ...],
+    AfterValidator(_tag_set),
+    Field(description=f"A set in order of first appearance; at most {bounds.MAX_TAGS} distinct tags."),
+]
 DEFAULT_LEASE = Micros(60_000_000)
 
 
@@ -226,7 +256,9 @@ class Fields(BaseModel):
 class Retry(Fields):
     """The retry policy of a job as a command gives it."""
 
-    max_attempts: Annotated[WholeNumber, Field(ge=1, le=bounds.MAX_ATTEMPTS)] = DEFAULT_MAX_ATTEMPTS
+    max_attempts: Annotated[StrictInt, Field(ge=1, le=bounds.MAX_ATTEMPTS), _OF_ANY_LENGTH] = (
+        DEFAULT_MAX_ATTEMPTS
+    )
     delays: Annotated[list[SecondsField], Field(min_length=1, max_length=bounds.MAX_DELAYS)] | None = None
 
     @property
@@ -247,12 +279,26 @@ class Enqueue(CommandFields):
     """Bear a job."""
 
     type: Literal["enqueue"] = "enqueue"
-    queue: QueueField | None = None
-    wire_name: Annotated[str, _text(min_chars=1)]
-    payload: JsonField = NULL
+    queue: Annotated[
+        QueueField | None, Field(description=f"`{DEFAULT_QUEUE}` when absent, or that of the job id.")
+    ] = None
+    wire_name: Annotated[
+        str,
+        _text(min_chars=1),
+        Field(description=f"More than {bounds.MAX_WIRE_NAME_CHARS} characters are `WireNameTooLong`."),
+    ]
+    payload: Annotated[
+        JsonField,
+        Field(
+            description=f"More than {bounds.MAX_PAYLOAD_BYTES} bytes of compact JSON are `PayloadTooLarge`."
+        ),
+    ] = NULL
     job_id: ChosenJobId | None = None
     due_time: TimeField | None = None
-    parents: tuple[KnownJobId, ...] = ()
+    parents: Annotated[
+        tuple[KnownJobId, ...],
+        Field(description=f"More than {bounds.MAX_PARENTS} distinct ones are `TooManyParents`."),
+    ] = ()
     mode: DependencyMode = DependencyMode.ON_SUCCESS
     tags: TagsField = ()
     retry: Retry | None = None
@@ -295,7 +341,7 @@ class Claim(CommandFields):
     type: Literal["claim"] = "claim"
     worker_id: WorkerIdField
     queue: QueueField
-    max_jobs: Annotated[WholeNumber, Field(ge=1)] = 1
+    max_jobs: Annotated[StrictInt, Field(ge=1), _OF_ANY_LENGTH] = 1
     lease_seconds: PositiveSecondsField = DEFAULT_LEASE
     wait_seconds: SecondsField = Micros(0)
 
@@ -408,7 +454,7 @@ class SetConcurrencyLimit(CommandFields):
 
     type: Literal["set_concurrency_limit"] = "set_concurrency_limit"
     queue: QueueField
-    limit: Annotated[WholeNumber, Field(ge=1, le=bounds.MAX_CONCURRENCY_LIMIT)] | None
+    limit: Annotated[StrictInt, Field(ge=1, le=bounds.MAX_CONCURRENCY_LIMIT), _OF_ANY_LENGTH] | None
 
 
 Command: TypeAlias = (

@@ -18,10 +18,12 @@ MAX_SECONDS = 1_000_000_000
 """The longest duration that a command may name, in seconds."""
 
 _UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_RFC_3339 = re.compile(
-    r"\d{4}-\d{2}-\d{2}[Tt](?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,6})?(?:[Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)",
-    re.ASCII,
+_HOUR_AND_MINUTE = r"(?:[01]\d|2[0-3]):[0-5]\d"
+TIME_PATTERN = (
+    rf"\d{{4}}-\d{{2}}-\d{{2}}[Tt]{_HOUR_AND_MINUTE}:[0-5]\d(?:\.\d{{1,6}})?(?:[Zz]|[+-]{_HOUR_AND_MINUTE})"
 )
+"""The form of a time; not every text of this form is in the calendar."""
+_RFC_3339 = re.compile(TIME_PATTERN, re.ASCII)
 _ONE_MICROSECOND = timedelta(microseconds=1)
 FIRST_INSTANT = Instant((datetime.min.replace(tzinfo=UTC) - _UNIX_EPOCH) // _ONE_MICROSECOND)
 LAST_INSTANT = Instant((datetime.max.replace(tzinfo=UTC) - _UNIX_EPOCH) // _ONE_MICROSECOND)

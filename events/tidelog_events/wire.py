@@ -157,6 +157,11 @@ def _plan(cls: type) -> _Plan:
     return plan
 
 
+def omitted_fields(cls: type) -> tuple[str, ...]:
+    """The fields that are not written at all when there is no value."""
+    return _plan(cls).omitted
+
+
 def to_wire(of: object) -> WireObject:
     """A dataclass of the language as a JSON object, ready for orjson."""
     plan = _plan(type(of))
