@@ -194,7 +194,7 @@ async def test_writers_of_different_ids_interleave(cluster: Cluster, log: Log, t
 async def test_takeover_reads_everything_that_was_acknowledged(
     cluster: Cluster, log: Log, topics: Topics
 ) -> None:
-    """A writes as fast as it can; B takes over at any moment and reads to the end: all of A's batches, whole."""
+    """A writes as fast as it can; B takes over at any moment and reads all of A's batches, whole."""
     first = await log.writer("engine-0")
     acknowledged: list[str] = []
     enough = asyncio.Event()

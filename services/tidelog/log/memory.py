@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import NamedTuple, TypeVar
+from weakref import WeakSet
 
 from tidelog.log.assignment import balance
 from tidelog.log.checks import (
@@ -389,7 +390,7 @@ class MemoryLog(_Connected, Log):
 
     def __init__(self, store: MemoryStore | None = None) -> None:
         super().__init__(store or MemoryStore())
-        self._children: list[Producer | Writer | Reader | Member] = []
+        self._children: WeakSet[Producer | Writer | Reader | Member] = WeakSet()
 
     @property
     def address(self) -> str:
@@ -435,9 +436,9 @@ class MemoryLog(_Connected, Log):
     async def close(self) -> None:
         if not self._closed:
             self._closed = True
-            for child in self._children:
+            for child in list(self._children):
                 await child.close()
 
     def _adopted(self, child: _Child) -> _Child:
-        self._children.append(child)
+        self._children.add(child)
         return child

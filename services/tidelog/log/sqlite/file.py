@@ -151,9 +151,7 @@ def _connect(path: Path, *, busy_seconds: float) -> sqlite3.Connection:
 
 
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:
-    (application_id,) = connection.execute("PRAGMA application_id").fetchone()
-    (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-    if application_id != APPLICATION_ID and tables:
+    if _belongs_to_something_else(connection):
         raise LogFileError(
             f"The file {path} is a database of something else. It is left untouched; name another file."
         )
@@ -175,6 +173,17 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     finally:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
+
+
+def _belongs_to_something_else(connection: sqlite3.Connection) -> bool:
+    # Both questions in one transaction: another process may be making the file a log in between.
+    connection.execute("BEGIN")
+    try:
+        (application_id,) = connection.execute("PRAGMA application_id").fetchone()
+        (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    finally:
+        connection.execute("COMMIT")
+    return bool(application_id != APPLICATION_ID and tables)
 
 
 def _statements() -> list[str]:

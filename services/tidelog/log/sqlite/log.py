@@ -8,6 +8,7 @@ import sqlite3
 import time
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
+from weakref import WeakSet
 
 from tidelog.log.checks import refuse_malformed
 from tidelog.log.port import (
@@ -45,7 +46,7 @@ class SqliteLog(Log):
         self._address = address
         self._cleaner = Cleaner(session.clock)
         session.thread.every(CLEAN_SECONDS, "The clean-up", self._cleaner.clean_when_due)
-        self._children: set[Producer | Writer | Reader | Member] = set()
+        self._children: WeakSet[Producer | Writer | Reader | Member] = WeakSet()
         self._closed = False
 
     @classmethod
@@ -121,7 +122,7 @@ class SqliteLog(Log):
             return
         self._closed = True
         # Together, so that a log which does not answer costs the bound of one of them.
-        await asyncio.gather(*(child.close() for child in self._children))
+        await asyncio.gather(*(child.close() for child in list(self._children)))
         await self._session.close()
 
     def _bounds(self, tp: TopicPartition) -> tuple[int, int]:

@@ -20,6 +20,8 @@ _DISTRUST_SECONDS = 60.0
 WatchKey = int
 """What can be watched: a partition by its id, a group by its id below zero."""
 
+_NO_VERSION = -1
+
 _VERSIONS = """
 SELECT json_group_object(id, version) FROM (
     SELECT id, next_offset AS version FROM partitions UNION ALL SELECT -id, generation FROM groups
@@ -44,18 +46,17 @@ class Watch:
             self._loop.add_reader(self._socket.fileno(), self._on_poke)
         self._callbacks: dict[WatchKey, list[Callable[[], None]]] = {}
         self._seen: dict[str, int] = {}
-        self._file_version = self._read_file_version()
-        self._announced = False
         self._distrust_until = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._closed = False
+        self._file_version = self._read_file_version()
 
     def add(self, keys: Collection[WatchKey], callback: Callable[[], None]) -> None:
         """Call back when one of these may have changed since the last look."""
         for key in keys:
             self._callbacks.setdefault(key, []).append(callback)
         if self._timer is None:
-            self._announced = True  # what was committed while nobody watched was nobody's to announce
+            self._file_version = self._read_file_version()
             self._timer = self._loop.call_later(self._poll_seconds(), self._poll)
 
     def remove(self, keys: Collection[WatchKey], callback: Callable[[], None]) -> None:
@@ -74,7 +75,8 @@ class Watch:
         """
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits here any more
             self._loop.call_soon_threadsafe(self._look)
-        return self._socket.poke_others() if self._socket is not None else 0
+        own = self._socket  # once: the event loop may be closing it
+        return own.poke_others() if own is not None else 0
 
     def close(self) -> None:
         self._closed = True
@@ -92,7 +94,8 @@ class Watch:
         self._look()
 
     def _look(self) -> None:
-        self._announced = True
+        """Look for changes that were announced: with those, the next poll finds nothing unannounced."""
+        self._file_version = self._read_file_version()
         self._compare()
 
     def _compare(self) -> None:
@@ -114,16 +117,11 @@ class Watch:
                 callback()
 
     def _poll(self) -> None:
-        try:
-            version = self._read_file_version()
-        except sqlite3.Error:
-            version = -1
+        version = self._read_file_version()
         if version != self._file_version:
             self._file_version = version
-            if not self._announced:
-                self._distrust_until = self._loop.time() + _DISTRUST_SECONDS
+            self._distrust_until = self._loop.time() + _DISTRUST_SECONDS
             self._compare()
-        self._announced = False
         if not self._closed:
             self._timer = self._loop.call_later(self._poll_seconds(), self._poll)
 
@@ -133,5 +131,10 @@ class Watch:
         return _POLL_WITH_SOCKET_SECONDS
 
     def _read_file_version(self) -> int:
-        (version,) = self._connection.execute("PRAGMA data_version").fetchone()
+        if self._closed:
+            return _NO_VERSION
+        try:
+            (version,) = self._connection.execute("PRAGMA data_version").fetchone()
+        except sqlite3.Error:
+            return _NO_VERSION  # whoever watches is called, looks for himself, and meets the error
         return int(version)

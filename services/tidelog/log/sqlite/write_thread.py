@@ -321,6 +321,7 @@ class WriteThread:
 
     def _abandon(self) -> None:
         """The end of the thread: refuse what came too late."""
+        self._closing = True
         late = self._gather(wait=False)
         self._fail(late, self._closed())
         self._discard()
