@@ -11,20 +11,20 @@ from tidelog.client.errors import NoProjection, ProjectionBehind, WaitTimeout
 from tidelog_events.identity import JobId, Partition, Sequence
 from tidelog_events.record import JobRecord
 
-_FIRST_PAUSE = 0.01
-_LONGEST_PAUSE = 0.25
-"""Seconds between two looks at a job: short at first, for jobs that end at once."""
-
 
 class Projection(Protocol):
     """What a client needs of the projection."""
 
-    async def job(self, job_id: JobId) -> JobRecord | None:
+    async def get(self, job_id: JobId) -> JobRecord | None:
         """A job as it is now; None when there is no such job."""
         ...
 
     async def wait_for(self, partition: Partition, sequence: Sequence, *, timeout: float) -> bool:
         """Wait until the events up to that one are in Postgres; False when `timeout` seconds pass first."""
+        ...
+
+    async def wait_terminal(self, job_id: JobId, *, timeout: float) -> JobRecord | None:
+        """Wait until a job is there and has ended; None when `timeout` seconds pass first."""
         ...
 
     async def close(self) -> None:
@@ -52,7 +52,7 @@ class JobReader:
             NoProjection: this client was opened without Postgres.
         """
         projection = await self._caught_up(partition, timeout)
-        return await projection.job(job_id)
+        return await projection.get(job_id)
 
     async def wait(self, job_id: JobId, partition: Partition, *, timeout: float) -> JobRecord:
         """A job as soon as it has ended, seen no earlier than `get` would see it.
@@ -64,16 +64,10 @@ class JobReader:
         deadline = time.monotonic() + timeout
         # Or the end before a requeue of our own would be taken for the end.
         projection = await self._caught_up(partition, timeout)
-        pause = _FIRST_PAUSE
-        while True:
-            record = await projection.job(job_id)
-            if record is not None and record.state.is_terminal:
-                return record
-            left = deadline - time.monotonic()
-            if left <= 0:
-                raise WaitTimeout(job_id, timeout, record)
-            await asyncio.sleep(min(pause, left))
-            pause = min(1.5 * pause, _LONGEST_PAUSE)
+        record = await projection.wait_terminal(job_id, timeout=max(0.0, deadline - time.monotonic()))
+        if record is None:
+            raise WaitTimeout(job_id, timeout, await projection.get(job_id))
+        return record
 
     async def close(self) -> None:
         """Give up the connection, if there is one."""
