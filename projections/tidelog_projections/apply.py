@@ -106,16 +106,16 @@ _BEGIN: Final = (
     "SELECT set_config('search_path', $1, true), set_config('synchronous_commit', 'off', true),"
     " pg_advisory_xact_lock_shared($2)"
 )
-_MAKE_POSITION: Final = (
-    "INSERT INTO projection_position (partition, sequence, next_offset) VALUES ($1, -1, 0)"
-    " ON CONFLICT DO NOTHING"
-)
 _LOCK_POSITION: Final = (
     "SELECT partition, sequence, next_offset, unread FROM projection_position WHERE partition = $1 FOR UPDATE"
 )
+_MAKE_POSITION: Final = (
+    "INSERT INTO projection_position (partition, sequence, next_offset, unread) VALUES ($1, $2, $3, $4)"
+    " ON CONFLICT (partition) DO "
+)
 _PUT_POSITION: Final = (
-    "UPDATE projection_position SET sequence = $2, next_offset = $3, unread = $4, updated_at = now()"
-    " WHERE partition = $1"
+    f"{_MAKE_POSITION} UPDATE SET sequence = excluded.sequence, next_offset = excluded.next_offset,"
+    " unread = excluded.unread, updated_at = now()"
 )
 _READ_JOBS: Final = f"SELECT {FOLDED_COLUMNS} FROM jobs WHERE job_id = ANY($1::text[])"  # noqa: S608  our own names
 _READ_TAGS: Final = (
@@ -178,13 +178,7 @@ async def apply(connection: Connection, batch: Batch, *, schema: str) -> Positio
             if step.events:
                 await write_changes(connection, await _fold(connection, step.events))
             await _put_rejects(connection, batch.partition, step.set_aside)
-            await connection.execute(
-                _PUT_POSITION,
-                batch.partition,
-                step.position.sequence,
-                step.position.next_offset,
-                step.position.unread,
-            )
+            await put_position(connection, step.position)
             return step.position
     except _UNSTORABLE as error:
         raise Unstorable(
@@ -201,9 +195,19 @@ async def begin(connection: Connection, schema: str) -> None:
 async def _lock_position(connection: Connection, partition: Partition) -> Position:
     row = await connection.fetchrow(_LOCK_POSITION, partition)
     if row is None:
-        await connection.execute(_MAKE_POSITION, partition)
+        # A row that is not there cannot be locked: of two projectors that make it, one waits for the other.
+        await connection.execute(f"{_MAKE_POSITION} NOTHING", *_position_row(Position(partition)))
         row = await connection.fetchrow(_LOCK_POSITION, partition)
-    return Position(**dict(row)) if row is not None else Position(partition)
+    return Position(partition) if row is None else Position(**dict(row))
+
+
+async def put_position(connection: Connection, position: Position) -> None:
+    """Write how far a partition has come, in the caller's transaction."""
+    await connection.execute(_PUT_POSITION, *_position_row(position))
+
+
+def _position_row(position: Position) -> tuple[int, int, int, int]:
+    return position.partition, position.sequence, position.next_offset, position.unread
 
 
 async def _fold(connection: Connection, events: list[Transition]) -> Changes:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
@@ -114,6 +115,17 @@ class Postgres:
                     raise _unavailable(self.address, error) from error
             await asyncio.sleep(delay)
             delay = min(delay * 2, _LAST_DELAY)
+
+    @asynccontextmanager
+    async def session(self) -> AsyncIterator[Connection]:
+        """One connection for work that cannot be done twice; its errors as in `run`, without another try."""
+        try:
+            async with self._pool.acquire(timeout=_CONNECT_SECONDS) as connection:
+                yield connection
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+            raise (
+                _unavailable(self.address, error) if _is_transient(error) else self._refused(error)
+            ) from error
 
     async def _once(self, work: Callable[[Connection], Awaitable[T]]) -> T:
         async with self._pool.acquire(timeout=_CONNECT_SECONDS) as connection:

@@ -115,9 +115,9 @@ class Projection:
         """The sequence of the last event of a partition that was taken in; -1 before the first."""
         return await self._postgres.run(lambda connection: queries.position(connection, partition))
 
-    async def get(self, job_id: JobId) -> JobRecord | None:
+    async def job(self, job_id: JobId) -> JobRecord | None:
         """The record of a job, payload and output to the letter; None when there is none (any more)."""
-        return await self._postgres.run(lambda connection: queries.get(connection, job_id))
+        return await self._postgres.run(lambda connection: queries.job(connection, job_id))
 
     async def jobs(
         self,
@@ -176,7 +176,7 @@ class Projection:
             return await queries.is_terminal(connection, job_id)
 
         while await self._poll(has_ended, deadline - time.monotonic()):
-            record = await self.get(job_id)
+            record = await self.job(job_id)
             # Between the two reads it may have been requeued or purged.
             if record is not None and record.state.is_terminal:
                 return record

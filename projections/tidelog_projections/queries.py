@@ -63,7 +63,7 @@ _TAGS: Final = (
     f"ARRAY(SELECT t.key {_TAGS_OF_JOB}) AS tag_keys, ARRAY(SELECT t.value {_TAGS_OF_JOB}) AS tag_values"
 )
 _RECORD: Final = f"SELECT {', '.join(f'j.{name}' for name, _ in JOB_COLUMNS)}, {_TAGS} FROM tidelog.jobs j"
-_GET: Final = f"{_RECORD} WHERE j.job_id = $1"
+_JOB: Final = f"{_RECORD} WHERE j.job_id = $1"
 _HISTORY: Final = (
     f"SELECT {', '.join(name for name, _ in STEP_COLUMNS)} FROM tidelog.job_transitions"
     " WHERE job_id = $1 ORDER BY ordinal"
@@ -82,10 +82,10 @@ _IS_TERMINAL: Final = (
 _TERMINAL_ORDINALS: Final = sorted(STATE_ORDINALS[state] for state in TERMINAL_STATES)
 
 
-async def get(connection: Connection, job_id: JobId) -> JobRecord | None:
+async def job(connection: Connection, job_id: JobId) -> JobRecord | None:
     """The record of a job, its payload and output to the letter; None when there is none (any more)."""
     # No id holds a NUL, and Postgres takes none in a text.
-    row = await connection.fetchrow(_GET, shown(job_id))
+    row = await connection.fetchrow(_JOB, shown(job_id))
     return None if row is None else read_record(row)
 
 

@@ -1,0 +1,243 @@
+"""The loop that takes the log of transitions into Postgres.
+
+The consumer group only shares the partitions out. Where to read on stands in Postgres, in the transaction
+that wrote the rows: so a projector may be killed anywhere, and two may believe in the same partition.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import defaultdict
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from tidelog.log.port import LogUnavailable, OffsetOutOfRange, TopicPartition
+from tidelog.projector.decoding import entry_of
+from tidelog.projector.intake import take_in
+from tidelog_events.codec import UnknownVersion
+from tidelog_events.identity import Partition
+from tidelog_projections.batch import LogEntry, Position
+from tidelog_projections.errors import ProjectionUnavailable, SequenceGap
+
+if TYPE_CHECKING:
+    from tidelog.log.port import Log, Member, Reader, Record
+    from tidelog.log.topics import Topics
+    from tidelog_events.errors import TidelogError
+    from tidelog_projections.projection import Projection
+
+_logger: Final = logging.getLogger(__name__)
+
+BATCH_RECORDS: Final = 1_000
+"""The most records read at once: a batch is some tens of milliseconds of work, so a stop is never far."""
+_READ_SECONDS: Final = 0.25
+_FIRST_DELAY: Final = 0.1
+_LAST_DELAY: Final = 5.0
+
+
+@dataclass(slots=True)
+class ProjectorCounters:
+    """What a projector has done since it was made.
+
+    Attributes:
+        records: read from the log and taken in.
+        rejected: records among them that were set aside in `projection_rejects`.
+        retries: times that the log or Postgres had to be waited for.
+    """
+
+    records: int = 0
+    rejected: int = 0
+    retries: int = 0
+
+
+class _Moved(Exception):
+    """The position in Postgres is not where this projector left it: a rebuild, or another projector."""
+
+
+class Projector:
+    """Projects one share of the partitions.
+
+    Args:
+        log: where the transitions are.
+        topics: their names.
+        projection: Postgres.
+        batch_records: the most records read at once.
+
+    Attributes:
+        stopped: the partitions that cannot go on without a person, and why. The others go on.
+        counters: what was done so far.
+    """
+
+    def __init__(
+        self, log: Log, topics: Topics, projection: Projection, *, batch_records: int = BATCH_RECORDS
+    ) -> None:
+        self._log = log
+        self._topics = topics
+        self._projection = projection
+        self._batch_records = batch_records
+        self._positions: dict[Partition, int] = {}
+        self._delay = _FIRST_DELAY
+        self.stopped: dict[Partition, TidelogError] = {}
+        self.counters = ProjectorCounters()
+
+    @property
+    def group(self) -> str:
+        """The consumer group that shares the partitions among the projectors of an installation."""
+        return f"{self._topics.prefix}-projector"
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Project until `stop` is set; then the batch under way is finished and the group is left.
+
+        While the log or Postgres is away it waits, with a warning at each try, and goes on by itself.
+
+        Raises:
+            SequenceGap, OffsetOutOfRange, UnknownVersion: every partition of the share has come to a point
+                where a person is needed. While there is another one, the reason stands in `stopped` and in
+                the program's log.
+            ProjectionRefused: Postgres refuses for good.
+        """
+        while not stop.is_set():
+            try:
+                member = await self._log.join(self.group, self._topics.transitions)
+                try:
+                    await self._stay(member, stop)
+                finally:
+                    await member.close()
+            except LogUnavailable as error:
+                await self._wait(stop, error)
+
+    async def _stay(self, member: Member, stop: asyncio.Event) -> None:
+        """Serve the share, whatever becomes of it, as long as the log is there."""
+        while not stop.is_set():
+            try:
+                await self._serve(member, stop)
+            except (ProjectionUnavailable, OffsetOutOfRange) as error:
+                await self._wait(stop, error)
+            except _Moved:
+                _logger.info("the position in Postgres has moved; reading on from there")
+
+    async def _wait(self, stop: asyncio.Event, error: TidelogError) -> None:
+        self.counters.retries += 1
+        _logger.warning("the projector tries again in %.1f s: %s", self._delay, error)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._delay):
+                await stop.wait()
+        self._delay = min(self._delay * 2, _LAST_DELAY)
+
+    async def _serve(self, member: Member, stop: asyncio.Event) -> None:
+        """Read the present share from where Postgres has it, until the share changes."""
+        share = member.assignment
+        reader = await self._open(share)
+        try:
+            while not stop.is_set() and member.assignment == share:
+                self._alarm(share)
+                if reader is None:
+                    await member.changed(timeout=_READ_SECONDS)
+                    continue
+                records = await reader.read(max_records=self._batch_records, timeout=_READ_SECONDS)
+                if await self._take(reader, records):
+                    reader = await self._reopened(reader, share)
+                await member.changed(timeout=0)
+        finally:
+            if reader is not None:
+                await reader.close()
+
+    def _alarm(self, share: frozenset[int]) -> None:
+        """Raise what stopped the partitions when there is none left to go on with."""
+        if share and self.stopped.keys() >= share:
+            raise self.stopped[Partition(min(share))]
+
+    async def _reopened(self, reader: Reader, share: frozenset[int]) -> Reader | None:
+        await reader.close()
+        return await self._open(share)
+
+    async def _open(self, share: frozenset[int]) -> Reader | None:
+        """A reader of the partitions that can go on, each from its position in Postgres."""
+        known = await self._projection.positions()
+        offsets: dict[TopicPartition, int] = {}
+        for partition in map(Partition, sorted(share)):
+            if partition in self.stopped:
+                continue
+            source = TopicPartition(self._topics.transitions, partition)
+            start = await self._log.start_offset(source)
+            position = known.get(partition, Position(partition, next_offset=start))
+            end = await self._log.end_offset(source)
+            if start <= position.next_offset <= end:
+                offsets[source] = position.next_offset
+                self._positions[partition] = position.next_offset
+            else:
+                self._stop(partition, _out_of_log(source, position.next_offset, start, end))
+        return await self._log.reader(offsets) if offsets else None
+
+    async def _take(self, reader: Reader, records: list[Record]) -> bool:
+        """Take records in, partition by partition, side by side; whether one was stopped."""
+        if not records:
+            return False
+        parts: defaultdict[Partition, list[Record]] = defaultdict(list)
+        for record in records:
+            parts[Partition(record.partition)].append(record)
+        results = await asyncio.gather(
+            *(self._take_part(reader, partition, part) for partition, part in parts.items()),
+            return_exceptions=True,
+        )
+        failures = [result for result in results if isinstance(result, BaseException)]
+        if failures:
+            raise failures[0]
+        self._delay = _FIRST_DELAY
+        return any(partition in self.stopped for partition in parts)
+
+    async def _take_part(self, reader: Reader, partition: Partition, records: list[Record]) -> None:
+        source = TopicPartition(self._topics.transitions, partition)
+        next_offset = reader.position(source)
+        entries: list[LogEntry] = []
+        unreadable: UnknownVersion | None = None
+        for record in records:
+            try:
+                entries.append(entry_of(record))
+            except UnknownVersion as error:
+                next_offset = record.offset
+                unreadable = UnknownVersion(f"{source.topic}[{partition}], offset {next_offset}: {error}")
+                break
+        try:
+            await self._store(partition, records, entries, next_offset)
+        except SequenceGap as error:
+            if await self._has_moved(source):
+                raise _Moved from error
+            self._stop(partition, error)
+            return
+        if unreadable is not None:
+            self._stop(partition, unreadable)
+
+    async def _store(
+        self, partition: Partition, records: list[Record], entries: list[LogEntry], next_offset: int
+    ) -> None:
+        taken = await take_in(self._projection.apply, partition, records, entries, next_offset)
+        self._positions[partition] = taken.position.next_offset
+        self.counters.records += len(entries)
+        self.counters.rejected += len(taken.rejected)
+        for entry in taken.rejected:
+            _logger.error(
+                "%s[%d], offset %d: the record was set aside in tidelog.projection_rejects: %s",
+                self._topics.transitions,
+                partition,
+                entry.offset,
+                entry.reason,
+            )
+
+    async def _has_moved(self, source: TopicPartition) -> bool:
+        partition = Partition(source.partition)
+        position = (await self._projection.positions()).get(partition)
+        offset = await self._log.start_offset(source) if position is None else position.next_offset
+        return offset != self._positions[partition]
+
+    def _stop(self, partition: Partition, error: TidelogError) -> None:
+        self.stopped[partition] = error
+        _logger.critical("partition %d of the projection stops here: %s", partition, error)
+
+
+def _out_of_log(source: TopicPartition, offset: int, start: int, end: int) -> OffsetOutOfRange:
+    return OffsetOutOfRange(
+        f"the projection is to go on at offset {offset} of {source.topic}[{source.partition}], and the log "
+        f"holds {start} to {end}: it has lost what was not read yet, or it is another log. Run `tidelog rebuild`"
+    )

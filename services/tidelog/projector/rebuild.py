@@ -1,0 +1,166 @@
+"""`tidelog rebuild`: the projection anew, from the engines' state and the transitions that the log holds."""
+
+from __future__ import annotations
+
+import time
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from tidelog.core.changelog import restore
+from tidelog.core.state import PartitionState, Retention
+from tidelog.log.port import Isolation, LogUnavailable, TopicPartition
+from tidelog.projector.decoding import entry_of
+from tidelog.projector.intake import take_in
+from tidelog_events.identity import Partition, Sequence
+from tidelog_projections.batch import Happened, LogEntry, Position
+from tidelog_projections.fold import QueueSettings
+from tidelog_projections.rebuild import Rebuild, RestoredJob
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable
+
+    from tidelog.log.port import Log, Record
+    from tidelog.log.topics import Topics
+    from tidelog_projections.projection import Projection
+
+_BATCH_RECORDS: Final = 1_000
+_READ_SECONDS: Final = 1.0
+# A committed reader cannot pass an open transaction; the broker ends a dead writer's one after 15 s.
+_NO_PROGRESS_SECONDS: Final = 25.0
+
+
+@dataclass(slots=True)
+class RebuildProgress:
+    """How far a rebuild has come: partitions done of all, jobs written, transitions taken in."""
+
+    partitions: int
+    done: int = 0
+    jobs: int = 0
+    transitions: int = 0
+
+
+async def rebuild(
+    log: Log,
+    topics: Topics,
+    projection: Projection,
+    *,
+    progress: Callable[[RebuildProgress], None] = lambda progress: None,  # noqa: ARG005  nobody watches
+) -> RebuildProgress:
+    """Make the projection anew and put it in the place of the old one, which serves readers until then.
+
+    Engines and projectors may go on meanwhile; a projector goes on from where the new one ends.
+
+    Args:
+        progress: called now and then with how far it has come.
+
+    Raises:
+        RebuildRunning: another process is rebuilding.
+        LogUnavailable, ProjectionUnavailable: a service was lost; the old projection stands as it was.
+        UnknownVersion, UnreadableState: the log holds what only a later release reads.
+        SequenceGap: transitions are missing within what the log holds.
+    """
+    partitions = await log.partitions(topics.transitions)
+    now = RebuildProgress(partitions)
+    async with Rebuild.begin(projection.postgres) as new:
+        for partition in map(Partition, range(partitions)):
+            await _rebuild_partition(log, topics, new, partition, now, progress)
+            now.done += 1
+            progress(now)
+        await new.finish()
+    return now
+
+
+async def _rebuild_partition(
+    log: Log,
+    topics: Topics,
+    new: Rebuild,
+    partition: Partition,
+    now: RebuildProgress,
+    progress: Callable[[RebuildProgress], None],
+) -> None:
+    source = TopicPartition(topics.transitions, partition)
+    # The end before the state: so the state holds at least what the transitions up to there have done.
+    end = await log.end_offset(source)
+    state = await _read_state(log, TopicPartition(topics.state, partition), now.partitions)
+    is_first = True
+    async with aclosing(_read_to(log, source, end)) as batches:
+        async for records, next_offset in batches:
+            entries = [entry_of(record) for record in records]
+            if is_first:
+                await _restore(new, state, _before(entries, partition, records[0].offset))
+                now.jobs += len(state.jobs)
+                is_first = False
+            await take_in(new.apply, partition, records, entries, next_offset)
+            now.transitions += len(entries)
+            progress(now)
+    if is_first:
+        await _restore(new, state, Position(partition, state.last_sequence, end))
+        now.jobs += len(state.jobs)
+
+
+async def _restore(new: Rebuild, state: PartitionState, position: Position) -> None:
+    queues = [
+        QueueSettings(
+            queue=queue.name,
+            partition=state.partition,
+            paused=queue.paused,
+            paused_at=queue.paused_at,
+            paused_by=queue.paused_by,
+            concurrency_limit=queue.limit,
+        )
+        for queue in state.queues.values()
+        if queue.has_settings
+    ]
+    jobs = (RestoredJob(job, tuple(job.parents)) for job in state.jobs.values())
+    await new.restore(queues, jobs, position)
+
+
+def _before(entries: list[LogEntry], partition: Partition, offset: int) -> Position:
+    """The position just before the first events that the log holds."""
+    for entry in entries:
+        sequence = entry.event.sequence if isinstance(entry, Happened) else entry.sequence
+        if sequence is not None:
+            return Position(partition, Sequence(sequence - 1), offset)
+    return Position(partition, next_offset=offset)
+
+
+async def _read_state(log: Log, source: TopicPartition, partitions: int) -> PartitionState:
+    newest: dict[str, bytes] = {}
+    async with aclosing(_read_to(log, source, await log.end_offset(source))) as batches:
+        async for records, _ in batches:
+            for record in records:
+                key = (record.key or b"").decode()
+                if record.value is None:
+                    newest.pop(key, None)
+                else:
+                    newest[key] = record.value
+    return restore(newest.items(), Partition(source.partition), partitions, Retention()).state
+
+
+async def _read_to(
+    log: Log, source: TopicPartition, end: int
+) -> AsyncGenerator[tuple[list[Record], int], None]:
+    """The committed records of a partition from its start up to an offset, and after each part where it ends.
+
+    Raises:
+        LogUnavailable: nothing more came for a while, although the end was not reached.
+    """
+    reader = await log.reader({source: await log.start_offset(source)}, Isolation.COMMITTED)
+    try:
+        progress = time.monotonic()
+        while (before := reader.position(source)) < end:
+            read = await reader.read(max_records=_BATCH_RECORDS, timeout=_READ_SECONDS)
+            # Not beyond: the end is also the end of a transaction, and half of one is no state.
+            records = [record for record in read if record.offset < end]
+            if records:
+                yield records, min(reader.position(source), end)
+            if reader.position(source) > before:
+                progress = time.monotonic()
+            elif time.monotonic() - progress > _NO_PROGRESS_SECONDS:
+                raise LogUnavailable(
+                    f"{source.topic}[{source.partition}] at {log.address} could be read to offset {before} "
+                    f"and not to its end, {end}, for {_NO_PROGRESS_SECONDS:.0f} s. Try again"
+                )
+    finally:
+        await reader.close()
