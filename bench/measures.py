@@ -1,0 +1,161 @@
+"""The measures, by name. Each has an installation of its own, so that none inherits the log of another."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import quantiles
+from typing import Final, TypeAlias
+
+from bench.core import run_lives
+from bench.errors import MeasureFailed
+from bench.figures import AtLeast, AtMost, Figure
+from bench.installation import Installation, installed
+from bench.jobs import QUEUE, noop, pickup
+from tidelog.jobs import JobRequest
+
+Values: TypeAlias = Mapping[Figure, float]
+
+_CONCURRENCY = 500
+"""Handlers at once: as many as one claim can be granted, which is what a worker for small jobs is given."""
+_BATCH = 1_000
+_STALLED_SECONDS = 30.0
+_PICKUP_RATE = 20
+"""Jobs a second: so few that none waits for another."""
+_PICKUP_JOBS = 300
+_WARM_UP_JOBS = 20
+_CORE_BATCH = 100
+_MICROS = 1_000_000
+
+ONE_BY_ONE = Figure("core, one job a command", "commands/s", AtLeast(30_000))
+IN_BATCHES = Figure(f"core, {_CORE_BATCH} jobs a claim and a report", "jobs/s")
+ENQUEUED = Figure("enqueue", "jobs/s")
+DRAINED = Figure("no-op drain", "jobs/s", AtLeast(2_000))
+DRAIN_ENGINE = Figure("no-op drain, engine", "CPU µs/job")
+DRAIN_WORKER = Figure("no-op drain, worker", "CPU µs/job")
+SUSTAINED = Figure("sustained: enqueue while draining", "jobs/s")
+PICKUP_P50 = Figure(f"pickup at {_PICKUP_RATE} jobs/s, p50", "ms", AtMost(10))
+PICKUP_P95 = Figure(f"pickup at {_PICKUP_RATE} jobs/s, p95", "ms")
+PICKUP_P99 = Figure(f"pickup at {_PICKUP_RATE} jobs/s, p99", "ms")
+
+
+@dataclass(frozen=True, slots=True)
+class OfTheRules:
+    """A measure that needs no log.
+
+    Attributes:
+        take: given how many jobs, the values.
+    """
+
+    what: str
+    take: Callable[[int], Values]
+
+
+@dataclass(frozen=True, slots=True)
+class OnALog:
+    """A measure of an installation.
+
+    Attributes:
+        take: given an installation and how many jobs, the values.
+    """
+
+    what: str
+    take: Callable[[Installation, int], Awaitable[Values]]
+
+    async def run(self, address: str, jobs: int) -> Values:
+        """The values on a new installation."""
+        async with installed(address) as installation:
+            return await self.take(installation, jobs)
+
+
+def core(jobs: int) -> Values:
+    """Enqueue, claim and report, decided in this process; a partition of its own each."""
+    commands_per_second, _ = run_lives(jobs, jobs_per_command=1)
+    _, jobs_per_second = run_lives(jobs, jobs_per_command=_CORE_BATCH)
+    return {ONE_BY_ONE: commands_per_second, IN_BATCHES: jobs_per_second}
+
+
+async def enqueue(on: Installation, jobs: int) -> Values:
+    """`enqueue_many` of them all, to the last answer."""
+    described = [noop.job() for _ in range(jobs)]
+    began = time.perf_counter()
+    await on.client.enqueue_many(described, timeout=_STALLED_SECONDS)
+    return {ENQUEUED: jobs / (time.perf_counter() - began)}
+
+
+async def drain(on: Installation, jobs: int) -> Values:
+    """All are there and a worker waits; from the moment before the queue is opened to the last success."""
+    await on.client.pause_queue(QUEUE)
+    await on.client.enqueue_many([noop.job() for _ in range(jobs)], timeout=_STALLED_SECONDS)
+    async with on.worker(_CONCURRENCY) as worker:
+        outcomes = await on.outcomes()
+        used = on.engine.cpu_seconds, worker.cpu_seconds
+        began = time.perf_counter()
+        await on.client.resume_queue(QUEUE)
+        await outcomes.succeeded(jobs, on.engine, worker)
+        seconds = time.perf_counter() - began
+        return {
+            DRAINED: jobs / seconds,
+            DRAIN_ENGINE: (on.engine.cpu_seconds - used[0]) / jobs * _MICROS,
+            DRAIN_WORKER: (worker.cpu_seconds - used[1]) / jobs * _MICROS,
+        }
+
+
+async def sustained(on: Installation, jobs: int) -> Values:
+    """A worker waits; from the first enqueue to the last success."""
+    described = [noop.job() for _ in range(jobs)]
+    async with on.worker(_CONCURRENCY) as worker:
+        outcomes = await on.outcomes()
+        began = time.perf_counter()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(_enqueue_in_batches(on, described))
+            watching = group.create_task(outcomes.succeeded(jobs, on.engine, worker))
+        await watching
+        return {SUSTAINED: jobs / (time.perf_counter() - began)}
+
+
+async def pickup_latency(on: Installation, jobs: int) -> Values:
+    """From the moment before `enqueue` to the start of the handler, one process to the other."""
+    measured = min(jobs, _PICKUP_JOBS)
+    async with on.worker(_CONCURRENCY) as worker:
+        outcomes = await on.outcomes()
+        async with asyncio.TaskGroup() as group:
+            watching = group.create_task(outcomes.succeeded(_WARM_UP_JOBS + measured, on.engine, worker))
+            for due in _instants(_WARM_UP_JOBS + measured):
+                await asyncio.sleep(due - time.monotonic())
+                group.create_task(_enqueue_now(on))
+        milliseconds = [_milliseconds(output) for output in watching.result()][_WARM_UP_JOBS:]
+        cuts = quantiles(milliseconds, n=100, method="inclusive")
+        return {PICKUP_P50: cuts[49], PICKUP_P95: cuts[94], PICKUP_P99: cuts[98]}
+
+
+MEASURES: Final[Mapping[str, OfTheRules | OnALog]] = {
+    "core": OfTheRules("commands through the rules alone", core),
+    "enqueue": OnALog("enqueue_many", enqueue),
+    "drain": OnALog("no-op jobs that are all there", drain),
+    "sustained": OnALog("no-op jobs, enqueued while they are run", sustained),
+    "pickup": OnALog("from enqueue to the start of the handler", pickup_latency),
+}
+
+
+async def _enqueue_in_batches(on: Installation, described: Sequence[JobRequest]) -> None:
+    for first in range(0, len(described), _BATCH):
+        await on.client.enqueue_many(described[first : first + _BATCH], timeout=_STALLED_SECONDS)
+
+
+async def _enqueue_now(on: Installation) -> None:
+    await on.client.enqueue(pickup.job(sent_ns=time.monotonic_ns()))
+
+
+def _instants(count: int) -> Iterator[float]:
+    """When each job is to be enqueued, by the monotonic clock: a late one does not move the others."""
+    began = time.monotonic()
+    return (began + number / _PICKUP_RATE for number in range(count))
+
+
+def _milliseconds(output: object) -> float:
+    if not isinstance(output, int):
+        raise MeasureFailed(f"the handler returned {output!r}, not how many nanoseconds had passed")
+    return output / 1_000_000
