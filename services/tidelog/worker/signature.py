@@ -68,6 +68,7 @@ class HandlerSignature:
         hints = _hints(function, what)
         parameters = list(inspect.signature(function).parameters.values())
         self.wants_context = bool(parameters) and hints.get(parameters[0].name) is JobContext
+        self.context_name = parameters[0].name if self.wants_context else None
         self.is_async = inspect.iscoroutinefunction(function)
         _refuse_generators(function, what)
         arguments = parameters[1:] if self.wants_context else parameters
@@ -139,7 +140,7 @@ def _refuse_generators(function: Callable[..., object], what: str) -> None:
 
 
 def _model(parameters: list[inspect.Parameter], hints: Mapping[str, Any], what: str) -> type[BaseModel]:
-    """A model with the parameters as aliases of neutral field names, so that any parameter name is possible."""
+    """A model with the parameters as aliases of neutral field names: a parameter may have any name."""
     fields: dict[str, Any] = {}
     for number, parameter in enumerate(parameters):
         refused = _REFUSED_KINDS.get(parameter.kind)
