@@ -46,6 +46,7 @@ class Watch:
             self._loop.add_reader(self._socket.fileno(), self._on_poke)
         self._callbacks: dict[WatchKey, list[Callable[[], None]]] = {}
         self._seen: dict[str, int] = {}
+        self._suspicious = False
         self._distrust_until = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._closed = False
@@ -94,7 +95,8 @@ class Watch:
         self._look()
 
     def _look(self) -> None:
-        """Look for changes that were announced: with those, the next poll finds nothing unannounced."""
+        """Look for what was announced, so that the next poll finds only what was not."""
+        self._suspicious = False
         self._file_version = self._read_file_version()
         self._compare()
 
@@ -117,16 +119,20 @@ class Watch:
                 callback()
 
     def _poll(self) -> None:
+        if self._suspicious:
+            self._suspicious = False
+            self._distrust_until = self._loop.time() + _DISTRUST_SECONDS
         version = self._read_file_version()
         if version != self._file_version:
             self._file_version = version
-            self._distrust_until = self._loop.time() + _DISTRUST_SECONDS
+            # Its poke may be on its way. If none comes before the next poll, there is a writer that pokes nobody.
+            self._suspicious = True
             self._compare()
         if not self._closed:
             self._timer = self._loop.call_later(self._poll_seconds(), self._poll)
 
     def _poll_seconds(self) -> float:
-        if self._socket is None or self._loop.time() < self._distrust_until:
+        if self._socket is None or self._suspicious or self._loop.time() < self._distrust_until:
             return POLL_SECONDS
         return _POLL_WITH_SOCKET_SECONDS
 

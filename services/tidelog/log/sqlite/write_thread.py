@@ -52,11 +52,12 @@ class _Job(Generic[_T]):
     """Work for one savepoint, and the future of who waits for it (None: nobody does)."""
 
     def __init__(
-        self, work: Work[_T], weight: int, deadline: float, future: asyncio.Future[_T] | None
+        self, work: Work[_T], weight: int, timeout: float, future: asyncio.Future[_T] | None
     ) -> None:
         self.work = work
         self.weight = weight
-        self.deadline = deadline
+        self.timeout = timeout
+        self.deadline = time.monotonic() + timeout
         self.future = future
         self.result: _T | None = None
         self.error: BaseException | None = None
@@ -140,7 +141,7 @@ class WriteThread:
         if self._closing:
             raise self._closed()
         future: asyncio.Future[_T] = self._loop.create_future()
-        job = _Job(work, weight, time.monotonic() + timeout, future)
+        job = _Job(work, weight, timeout, future)
         self._queue.put(job)  # type: ignore[arg-type]  # the queue does not care what a job returns
         try:
             async with asyncio.timeout(timeout):
@@ -228,7 +229,7 @@ class WriteThread:
         return next((recurring for recurring in self._recurring if recurring.due <= now), None)
 
     def _do(self, recurring: Recurring) -> None:
-        job = _Job(recurring.work, 1, time.monotonic() + _RECURRING_SECONDS, None)
+        job = _Job(recurring.work, 1, _RECURRING_SECONDS, None)
         self._commit([job])  # type: ignore[list-item]  # a job for nobody
         if job.error is not None:
             logger.warning(
@@ -260,7 +261,7 @@ class WriteThread:
             now = time.monotonic()
             for job in jobs:
                 if job.deadline < now and job.withdraw():
-                    job.error = self._locked_out(_RECURRING_SECONDS)
+                    job.error = self._locked_out(job.timeout)
             if all(job.withdrawn for job in jobs):
                 return []
             try:
