@@ -1,0 +1,46 @@
+# Everything that a developer does, by name. `make` alone lists it.
+# PYTHON=… names the interpreter that the virtualenv is made from; the default is the first 3.11+ on the PATH.
+
+.DEFAULT_GOAL := help
+.PHONY: help venv check test demo bench schemas format clean
+
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+export PYTHON
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+venv: $(READY) ## Make .venv with all that checks and tests need
+
+# Again only when the dependencies change; the stamp is written last, so that a broken start is not taken for one.
+$(READY): pyproject.toml scripts/make-venv
+	@scripts/make-venv $(VENV)
+	@touch $@
+
+check: $(READY) ## Lint, formatting, types and the import contracts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: $(READY) ## Run every test; needs no service
+	@$(BIN)/python -m pytest
+
+demo: $(READY) ## Run the whole of Tidelog over the files of this folder, embedded, and check the result
+	@$(BIN)/tidelog demo
+
+bench: $(READY) ## Measure throughput and latency on the embedded log
+	@$(BIN)/python -m bench
+
+schemas: $(READY) ## Write docs/schemas again, from the code
+	@$(BIN)/python -m tidelog_events.schemas docs/schemas
+
+format: $(READY) ## Format the code and mend what the linter can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean: ## Remove what the targets above made
+	rm -rf $(VENV) .cache .demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
