@@ -30,7 +30,7 @@ class Table:
         await asyncio.sleep(0)
         return self
 
-    async def get(self, job_id: JobId) -> JobRecord | None:
+    async def job(self, job_id: JobId) -> JobRecord | None:
         return self.engine.job(job_id) if self.engine is not None and self.caught_up.is_set() else None
 
     async def wait_for(self, partition: Partition, sequence: Sequence, *, timeout: float) -> bool:
@@ -51,7 +51,7 @@ class Table:
             await until(has_ended, timeout)
         except TimeoutError:
             return None
-        return await self.get(job_id)
+        return await self.job(job_id)
 
     async def close(self) -> None:
         self.closed += 1

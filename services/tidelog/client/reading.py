@@ -15,7 +15,7 @@ from tidelog_events.record import JobRecord
 class Projection(Protocol):
     """What a client needs of the projection."""
 
-    async def get(self, job_id: JobId) -> JobRecord | None:
+    async def job(self, job_id: JobId) -> JobRecord | None:
         """A job as it is now; None when there is no such job."""
         ...
 
@@ -52,7 +52,7 @@ class JobReader:
             NoProjection: this client was opened without Postgres.
         """
         projection = await self._caught_up(partition, timeout)
-        return await projection.get(job_id)
+        return await projection.job(job_id)
 
     async def wait(self, job_id: JobId, partition: Partition, *, timeout: float) -> JobRecord:
         """A job as soon as it has ended, seen no earlier than `get` would see it.
@@ -66,7 +66,7 @@ class JobReader:
         projection = await self._caught_up(partition, timeout)
         record = await projection.wait_terminal(job_id, timeout=max(0.0, deadline - time.monotonic()))
         if record is None:
-            raise WaitTimeout(job_id, timeout, await projection.get(job_id))
+            raise WaitTimeout(job_id, timeout, await projection.job(job_id))
         return record
 
     async def close(self) -> None:
