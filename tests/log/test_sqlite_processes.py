@@ -96,6 +96,14 @@ async def test_nothing_is_left_in_the_folder_for_temporary_files(tmp_path: Path)
     assert not folder_of(path).exists()
 
 
+async def test_the_last_to_close_clears_up_after_the_killed(log: SqliteLog, path: Path, start: Start) -> None:
+    child = await start("echo")
+    await child.line()
+    await child.kill()
+    await log.close()
+    assert not folder_of(path).exists()
+
+
 async def test_a_busy_process_does_not_starve_another(log: SqliteLog, start: Start) -> None:
     busy = [await start("append", name) for name in ("a", "b")]
     for child in busy:

@@ -82,6 +82,8 @@ class WakeSocket:
         return others
 
     def close(self) -> None:
+        """Leave, and take the folder along if nobody else is there."""
+        self.poke_others()  # clears away what killed processes have left
         self._receiver.close()
         self._sender.close()
         with contextlib.suppress(OSError):

@@ -125,7 +125,7 @@ class Watch:
         version = self._read_file_version()
         if version != self._file_version:
             self._file_version = version
-            # Its poke may be on its way. If none comes before the next poll, there is a writer that pokes nobody.
+            # Its poke may be on its way. If none comes before the next poll, some writer pokes nobody.
             self._suspicious = True
             self._compare()
         if not self._closed:
