@@ -1,34 +1,42 @@
-"""Event-sourced background jobs: what applications import (contract section 8)."""
+"""Event-sourced background jobs: what applications import (contract section 8).
 
-from tidelog.app import App
-from tidelog.client.client import Client
-from tidelog.client.errors import (
-    BatchIncomplete,
-    ClientClosed,
-    CommandRefused,
-    InvalidCommand,
-    NoProjection,
-    NotCancellable,
-    NotRequeueable,
-    NotSent,
-    PayloadTooLarge,
-    ProjectionBehind,
-    ReplyTimeout,
-    SendUnconfirmed,
-    TooManyParents,
-    UnexpectedReply,
-    UnknownParent,
-    WaitTimeout,
-    WireNameTooLong,
-)
-from tidelog.client.newjob import NewJob
-from tidelog.jobs import JobRequest, Retry
-from tidelog.settings import Settings, SettingsError
-from tidelog.worker.context import JobContext
-from tidelog_events.errors import TidelogError
-from tidelog_events.record import JobRecord
-from tidelog_events.replies import Result
-from tidelog_events.states import DependencyMode, JobState
+The names are imported when they are first asked for: `tidelog replay`, or one line of help, must not wait for
+pydantic and the client of Postgres.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tidelog.app import App
+    from tidelog.client.client import Client
+    from tidelog.client.errors import (
+        BatchIncomplete,
+        ClientClosed,
+        CommandRefused,
+        InvalidCommand,
+        NoProjection,
+        NotCancellable,
+        NotRequeueable,
+        NotSent,
+        PayloadTooLarge,
+        ProjectionBehind,
+        ReplyTimeout,
+        SendUnconfirmed,
+        TooManyParents,
+        UnexpectedReply,
+        UnknownParent,
+        WaitTimeout,
+        WireNameTooLong,
+    )
+    from tidelog.client.newjob import NewJob
+    from tidelog.jobs import JobRequest, Retry
+    from tidelog.settings import Settings, SettingsError
+    from tidelog.worker.context import JobContext
+    from tidelog_events.errors import TidelogError
+    from tidelog_events.record import JobRecord
+    from tidelog_events.replies import Result
+    from tidelog_events.states import DependencyMode, JobState
 
 __all__ = [
     "App",
@@ -62,3 +70,32 @@ __all__ = [
     "WaitTimeout",
     "WireNameTooLong",
 ]
+
+_HOMES = (
+    "tidelog.app",
+    "tidelog.client.client",
+    "tidelog.client.errors",
+    "tidelog.client.newjob",
+    "tidelog.jobs",
+    "tidelog.settings",
+    "tidelog.worker.context",
+    "tidelog_events.errors",
+    "tidelog_events.record",
+    "tidelog_events.replies",
+    "tidelog_events.states",
+)
+
+
+if not TYPE_CHECKING:  # a type checker would take every name for one that this function finds
+
+    def __getattr__(name: str) -> object:
+        if name in __all__:
+            for home in _HOMES:
+                module = import_module(home)
+                if hasattr(module, name):
+                    return getattr(module, name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,23 +1,72 @@
-"""All commands of `tidelog`, by name."""
+"""All commands of `tidelog`, by name.
+
+The modules of the commands import what they work with inside their functions: `tidelog --help`, a typing
+error and `tidelog replay` must not pay for the clients of Postgres.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Coroutine
+from typing import Annotated
+
 import typer
 
-from tidelog.cli.replay import replay
+from tidelog.cli import enqueue, init, jobs, queues, rebuild, replay, roles
+from tidelog.cli.console import print_line
+from tidelog.cli.entry import command
+from tidelog.cli.logs import LogLevel, set_up_logging
+from tidelog.cli.options import LogLevelOption
 
 app = typer.Typer(
     name="tidelog",
-    help="Background jobs as an event-sourced service.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        print_line(f"tidelog {version('tidelog')}")
+        raise typer.Exit
+
+
 @app.callback()
-def _root() -> None:
-    """Background jobs as an event-sourced service."""
+def _root(
+    log_level: LogLevelOption = None,
+    version: Annotated[  # noqa: ARG001  handled by its callback, before anything else
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Background jobs as an event-sourced service.
+
+    Exit codes: 0 done, 1 refused, 2 wrong use, 3 a service is not reachable.
+    """
+    set_up_logging(log_level or LogLevel.WARNING)
 
 
-app.command()(replay)
+_PANELS: dict[str, dict[str, Callable[..., Coroutine[None, None, None] | None]]] = {
+    "Try it": {"up": roles.up},
+    "Jobs": {
+        "enqueue": enqueue.enqueue,
+        "jobs": jobs.jobs,
+        "job": jobs.job,
+        "history": jobs.history,
+        "cancel": jobs.cancel,
+        "requeue": jobs.requeue,
+    },
+    "Queues": {
+        "queues": queues.queues,
+        "pause": queues.pause,
+        "resume": queues.resume,
+        "limit": queues.limit,
+    },
+    "Roles": {"engine": roles.engine, "worker": roles.worker, "projector": roles.projector},
+    "Installation": {"init": init.init, "rebuild": rebuild.rebuild, "replay": replay.replay},
+}
+for _panel, _commands in _PANELS.items():
+    for _name, _function in _commands.items():
+        app.command(_name, rich_help_panel=_panel)(command(_function))

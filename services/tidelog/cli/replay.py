@@ -8,9 +8,7 @@ from typing import Annotated
 
 import typer
 
-from tidelog.core.replay import BadInput, Replay
-
-WRONG_USE = 2
+from tidelog.cli.exits import WrongUse
 
 
 def replay(
@@ -19,6 +17,8 @@ def replay(
     state: Annotated[bool, typer.Option("--state", help="End with one line for each job's record.")] = False,
 ) -> None:
     """Run a script of commands through the engine's own rules, in memory and under virtual time."""
+    from tidelog.core.replay import BadInput, Replay
+
     runner = Replay(partitions)
     out = sys.stdout.buffer
     try:
@@ -29,11 +29,10 @@ def replay(
                 for line in runner.records():
                     out.write(line + b"\n")
     except BadInput as error:
-        out.flush()
-        typer.echo(f"tidelog replay: {error}", err=True)
-        raise typer.Exit(WRONG_USE) from None
+        raise WrongUse(f"replay: {error}") from None
     except OSError as error:
-        typer.echo(f"tidelog replay: {file} cannot be read: {error.strerror}", err=True)
-        raise typer.Exit(WRONG_USE) from None
+        if error.filename is None:  # not the script: whoever reads the results is gone
+            raise
+        raise WrongUse(f"replay: {file} cannot be read: {error.strerror}") from None
     finally:
         out.flush()

@@ -1,0 +1,7 @@
+"""`python -m tidelog` is `tidelog`."""
+
+from __future__ import annotations
+
+from tidelog.cli import main
+
+main()

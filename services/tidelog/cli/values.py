@@ -1,0 +1,57 @@
+"""From words on the command line to values: JSON, times and tags; what cannot be one is wrong use."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tidelog.cli.exits import WrongUse
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from tidelog_events.jsontext import Json
+    from tidelog_events.wire import Tag
+
+
+def read_json(option: str, text: str) -> Json:
+    """One JSON value, with whole numbers of any size."""
+    from tidelog_events.jsontext import NotJson, loads
+
+    try:
+        return loads(text.encode("utf-8", "surrogateescape"))
+    except NotJson as error:
+        raise WrongUse(
+            f"{option} is not JSON: {error}. A text needs its quotes, for example {option} '\"hello\"'."
+        ) from None
+
+
+def read_time(option: str, text: str) -> datetime:
+    """An RFC 3339 time with an offset."""
+    from tidelog_events.instants import NotAnInstant, parse_instant, to_datetime
+
+    try:
+        return to_datetime(parse_instant(text))
+    except NotAnInstant as error:
+        raise WrongUse(f"{option} is {error}.") from None
+
+
+def read_tag(text: str) -> Tag:
+    """`key=value`, or a label without an equals sign."""
+    key, equals, value = text.partition("=")
+    return (key, value) if equals else key
+
+
+def read_weights(text: str) -> dict[str, int]:
+    """`a=6,b=3`."""
+    weights: dict[str, int] = {}
+    for part in text.split(","):
+        queue, _, number = part.strip().partition("=")
+        if not queue or not number.isascii() or not number.isdecimal() or queue in weights:
+            raise WrongUse(f"--weights is {text!r}; write each queue once with its weight, as in a=6,b=3.")
+        weights[queue] = int(number)
+    return weights
+
+
+def read_queues(text: str) -> tuple[str, ...]:
+    """`a,b`, the most urgent first."""
+    return tuple(part.strip() for part in text.split(","))
