@@ -239,5 +239,5 @@ class Projector:
 def _out_of_log(source: TopicPartition, offset: int, start: int, end: int) -> OffsetOutOfRange:
     return OffsetOutOfRange(
         f"the projection is to go on at offset {offset} of {source.topic}[{source.partition}], and the log "
-        f"holds {start} to {end}: it has lost what was not read yet, or it is another log. Run `tidelog rebuild`"
+        f"holds {start} to {end}: it lost what was not read yet, or it is another log. Run `tidelog rebuild`"
     )

@@ -1,0 +1,23 @@
+"""What several groups of tests need: a database of their own on a real PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+from tests.providers.postgres import create_database, drop_database, running_postgres
+
+
+@pytest.fixture(scope="session")
+def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The DSN of a server on which databases may be made."""
+    with running_postgres(tmp_path_factory.mktemp("postgres")) as dsn:
+        yield dsn
+
+
+@pytest.fixture
+async def postgres_dsn(postgres_server: str) -> AsyncIterator[str]:
+    """The DSN of an empty database, dropped after the test."""
+    dsn = await create_database(postgres_server)
+    yield dsn
+    await drop_database(postgres_server, dsn)

@@ -1,0 +1,22 @@
+"""An empty projection for each test, and a connection that looks at its tables as anybody's SQL would."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+from tests.projection.tables import Tables
+
+from tidelog_projections.projection import Projection
+
+
+@pytest.fixture
+async def projection(postgres_dsn: str) -> AsyncIterator[Projection]:
+    async with await Projection.connect(postgres_dsn) as projection:
+        yield projection
+
+
+@pytest.fixture
+async def tables(projection: Projection, postgres_dsn: str) -> AsyncIterator[Tables]:  # noqa: ARG001  makes the schema
+    async with Tables.of(postgres_dsn) as tables:
+        yield tables
