@@ -177,6 +177,16 @@ async def test_an_engine_refuses_an_unknown_parent(client: Client, engine: CoreE
     assert client.pending == 0
 
 
+async def test_an_engine_names_the_field_that_it_refuses(client: Client, engine: CoreEngine) -> None:
+    nested: list[object] = []
+    for _ in range(600):
+        nested = [nested]
+    with pytest.raises(InvalidCommand, match=r"payload .*512 levels") as caught:
+        await client.enqueue("x", nested)
+    assert caught.value.field == "payload"
+    assert engine.job_ids == []
+
+
 async def test_send_returns_once_the_log_has_the_command(client: Client, log: ProbedLog) -> None:
     job_id = await client.send("x", {"n": 1}, key="k")  # there is no engine
 

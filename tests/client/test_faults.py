@@ -171,15 +171,6 @@ async def test_a_call_cancelled_before_it_is_under_way_is_never_sent(
     assert engine.job_ids == ["default/first", "default/third"]
 
 
-async def test_an_overloaded_log_holds_the_callers_back(client: Client, log: ProbedLog) -> None:
-    log.gate.clear()
-    calls = [asyncio.create_task(client.send("x", timeout=0.2)) for _ in range(1_500)]
-    results = await asyncio.gather(*calls, return_exceptions=True)
-
-    assert sum(isinstance(result, SendUnconfirmed) for result in results) == log.appends[0]
-    assert sum(isinstance(result, LogUnavailable) for result in results) == 1_500 - log.appends[0]
-
-
 async def test_two_calls_cannot_share_a_command_id(client: Client) -> None:
     waiting = asyncio.create_task(client.enqueue("x", command_id="c"))
     await until(lambda: client.pending == 1)

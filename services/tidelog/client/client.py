@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final, Literal, TypeAlias, Unpack
 
 from tidelog.client.checking import check_command, check_job_id, mint
@@ -96,15 +96,15 @@ class Client:
         """
         me = ClientId(f"client-{mint()}")
         partitions = await log.partitions(topics.commands)
-        inbox = Inbox(log, topics, me)
-        await inbox.start()
-        exchange = Exchange(inbox, Sender(await log.producer()))
-        jobs = JobReader(projection, exchange.positions)
-        try:
+        async with AsyncExitStack() as stack:
+            inbox = Inbox(log, topics, me)
+            stack.push_async_callback(inbox.close)
+            await inbox.start()
+            exchange = Exchange(inbox, Sender(await log.producer()))
+            stack.push_async_callback(exchange.close)
+            jobs = JobReader(projection, exchange.positions)
+            stack.push_async_callback(jobs.close)
             yield cls(exchange, jobs, topics.commands, partitions, me)
-        finally:
-            await exchange.close()
-            await jobs.close()
 
     @property
     def client_id(self) -> ClientId:

@@ -24,10 +24,28 @@ _LONGEST_PAUSE = 1.0
 _CLOSE_TIMEOUT = 5.0
 
 
+class _Deadline:
+    """The end of a wait; it moves when there is progress."""
+
+    def __init__(self, timeout: float) -> None:
+        self._timeout = timeout
+        self.renew()
+
+    def renew(self) -> None:
+        """Start the time again."""
+        self._end = time.monotonic() + self._timeout
+
+    @property
+    def left(self) -> float:
+        """Seconds, 0 when it has passed."""
+        return max(0.0, self._end - time.monotonic())
+
+
 class Exchange:
     """The two directions of one client: a sender, and an inbox that a task of its own reads.
 
-    It closes both at its end. `positions` holds, for each partition, the last event that an answer named.
+    It closes the sender at its end; the inbox is the caller's to close. `positions` holds, for each
+    partition, the last event that an answer named.
     """
 
     def __init__(self, inbox: Inbox, sender: Sender) -> None:
@@ -67,13 +85,13 @@ class Exchange:
         A cancellation leaves nothing waiting here; whether the commands are decided is unknown.
         """
         with self._pending.expect(what, records) as expected:
-            deadline = time.monotonic() + timeout
+            deadline = _Deadline(timeout)
             is_confirmed = await self._deliver(what, list(records.values()), deadline)
             patience = timeout / 2 if is_confirmed else 0.0
             while expected.missing:
-                left = deadline - time.monotonic()
+                left = deadline.left
                 if await expected.progress(timeout=min(patience, left) if resend else left):
-                    deadline = time.monotonic() + timeout
+                    deadline.renew()
                     patience = timeout / 2
                     continue
                 if not resend or patience >= left:
@@ -92,13 +110,14 @@ class Exchange:
             OutcomeUnknown: it may stand in the log or not.
             ClientClosed: the client was closed before or meanwhile.
         """
-        deadline = time.monotonic() + timeout
+        deadline = _Deadline(timeout)
         unknown: OutcomeUnknown | None = None
-        while unknown is None or time.monotonic() < deadline:
+        while unknown is None or deadline.left:
             try:
                 await self._send(what, [record], deadline)
             except OutcomeUnknown as error:
                 unknown = error
+                await asyncio.sleep(_FIRST_PAUSE)
             except LogUnavailable:
                 # Nothing of this try was sent, but of an earlier one something may have been.
                 if unknown is None:
@@ -114,9 +133,8 @@ class Exchange:
         await self._sender.close()
         self._reading.cancel()
         await asyncio.wait([self._reading], timeout=_CLOSE_TIMEOUT)
-        await self._inbox.close()
 
-    async def _deliver(self, what: str, records: Sequence[NewRecord], deadline: float) -> bool:
+    async def _deliver(self, what: str, records: Sequence[NewRecord], deadline: _Deadline) -> bool:
         """Send records; False when the log may lack some of them, which the missing answers will show.
 
         Raises:
@@ -124,6 +142,8 @@ class Exchange:
         """
         is_first = is_confirmed = True
         for batch in _batches(records):
+            if not is_first:
+                deadline.renew()
             try:
                 await self._send(what, batch, deadline)
             except OutcomeUnknown as error:
@@ -136,14 +156,14 @@ class Exchange:
             is_first = False
         return is_confirmed
 
-    async def _send(self, what: str, records: Sequence[NewRecord], deadline: float) -> None:
+    async def _send(self, what: str, records: Sequence[NewRecord], deadline: _Deadline) -> None:
         """Send one batch, again and again while the log cannot be reached."""
         pause = _FIRST_PAUSE
         while True:
             try:
-                await self._sender.send(what, records, timeout=max(0.0, deadline - time.monotonic()))
+                await self._sender.send(what, records, timeout=deadline.left)
             except LogUnavailable:
-                if time.monotonic() + pause >= deadline:
+                if pause >= deadline.left:
                     raise
             else:
                 return

@@ -16,7 +16,7 @@ from tidelog.log.port import LogUnavailable, NewRecord, OutcomeUnknown, Producer
 
 MAX_BATCH_RECORDS = 1_000
 MAX_BATCH_BYTES = 4 * 1024 * 1024
-_MAX_WAITING_CALLS = 1_000
+_MAX_WAITING_CALLS = 10_000
 _APPEND_TIMEOUT = 5.0
 """Seconds; one append is at most `MAX_BATCH_BYTES`, so a log that needs longer is not well."""
 
@@ -44,13 +44,18 @@ class _Parcel:
 
 
 class Sender:
-    """Gathers what concurrent calls send into appends of a producer. It closes the producer at its end."""
+    """Gathers what concurrent calls send into appends of a producer. It closes the producer at its end.
 
-    def __init__(self, producer: Producer) -> None:
+    Args:
+        producer: where the records go.
+        max_waiting: how many calls may wait in here; the ones beyond wait for a place first.
+    """
+
+    def __init__(self, producer: Producer, *, max_waiting: int = _MAX_WAITING_CALLS) -> None:
         self._producer = producer
         self._waiting: deque[_Parcel] = deque()
         self._under_way: list[_Parcel] = []
-        self._room = asyncio.Semaphore(_MAX_WAITING_CALLS)
+        self._room = asyncio.Semaphore(max_waiting)
         self._wake = asyncio.Event()
         self._closed: str | None = None
         self._task = asyncio.create_task(self._run(), name="tidelog client sender")
