@@ -9,8 +9,9 @@ assert printed.steps == ["leased q/a"]
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import repeat
+from itertools import chain, repeat
 
 import orjson
 
@@ -69,15 +70,19 @@ class Script:
 
     def do(self, at: float | str, command: object) -> Printed:
         """Send a command at an instant: seconds after the start, or a time."""
-        return self._line({"at": at, "command": command})
+        return self.do_all(at, [command])
+
+    def do_all(self, at: float | str, commands: Iterable[object]) -> Printed:
+        """Send commands at an instant, one after the other."""
+        return self._play([{"at": at, "command": command} for command in commands])
 
     def wait(self, until: float | str) -> Printed:
         """Let time pass."""
-        return self._line({"at": until})
+        return self._play([{"at": until}])
 
     def away(self, at: float, until: float) -> Printed:
         """Let the engine be away."""
-        return self._line({"at": at, "down_until": until})
+        return self._play([{"at": at, "down_until": until}])
 
     def record(self, job_id: str) -> WireObject:
         """The record of a job that is there."""
@@ -88,10 +93,10 @@ class Script:
         records = [orjson.loads(line)["job"] for line in self._replay.records()]
         return {record["job_id"]: record for record in records}
 
-    def _line(self, line: WireObject) -> Printed:
+    def _play(self, lines: list[WireObject]) -> Printed:
         # Blank lines are skipped, but counted: a command without an id gets the number of its line.
-        text = [*repeat(b"", self._lines), json.dumps(line).encode()]
-        self._lines += 1
+        text = chain(repeat(b"", self._lines), (json.dumps(line).encode() for line in lines))
+        self._lines += len(lines)
         return Printed([orjson.loads(printed) for printed in self._replay.run(text)])
 
 
