@@ -1,0 +1,30 @@
+"""The pages lead where they say."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tidelog_events.commands import COMMANDS_BY_TYPE
+from tidelog_events.replies import Result
+from tidelog_events.transitions import TRANSITION_CLASSES
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("tests/*/*.md")])
+LINK = re.compile(r"\]\((?!https?://)([^)#]+)(?:#[^)]*)?\)")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_to_files(page: Path) -> None:
+    links = LINK.findall(page.read_text(encoding="utf-8"))
+
+    assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+def test_the_contract_names_every_command_result_and_transition() -> None:
+    contract = (ROOT / "docs" / "contract.md").read_text(encoding="utf-8")
+    names = [*COMMANDS_BY_TYPE, *Result, *(cls.TYPE for cls in TRANSITION_CLASSES)]
+
+    assert [name for name in names if f"`{name}`" not in contract] == []
