@@ -16,8 +16,8 @@ from rich.console import Console
 from bench.figures import Figure, Reading
 from bench.installation import EMBEDDED
 from bench.machine import look
-from bench.measures import MEASURES, OfTheRules
-from bench.report import Report, to_json, to_table
+from bench.measures import MEASURES, Load, OfTheRules
+from bench.report import Report, to_facts, to_json, to_table
 from tidelog_events.errors import TidelogError
 
 Name = StrEnum("Name", {name: name for name in MEASURES})  # type: ignore[misc]  # the names are data
@@ -28,6 +28,7 @@ _asides = Console(stderr=True)
 
 def bench(
     jobs: Annotated[int, typer.Option(min=1, help="How many jobs each measure runs.")] = 20_000,
+    concurrency: Annotated[int, typer.Option(min=1, help="Handlers at once, of the one worker.")] = 500,
     only: Annotated[list[Name] | None, typer.Option(help="Only this measure; may be repeated.")] = None,
     log: Annotated[
         list[str] | None,
@@ -43,17 +44,20 @@ def bench(
     """Measure Tidelog on this machine."""
     names = list(dict.fromkeys(map(str, only or MEASURES)))
     try:
-        report = asyncio.run(_take_all(names, log or [EMBEDDED], jobs, repeat))
+        report = asyncio.run(_take_all(names, log or [EMBEDDED], Load(jobs, concurrency), repeat))
     except TidelogError as error:
         _asides.print(f"No figures: {error}", style="red", markup=False)
         raise typer.Exit(1) from None
+    except asyncio.CancelledError:
+        raise typer.Exit(128 + signal.SIGTERM) from None
     _console.print(to_table(report))
+    _console.print(to_facts(report), highlight=False, markup=False, soft_wrap=True)
     if json is not None:
         json.write_bytes(to_json(report))
         _asides.print(f"Written to {json}", markup=False)
 
 
-async def _take_all(names: list[str], logs: list[str], jobs: int, repeat: int) -> Report:
+async def _take_all(names: list[str], logs: list[str], load: Load, repeat: int) -> Report:
     this = asyncio.current_task()
     if this is not None:  # a plain SIGTERM would leave the roles running
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, this.cancel)
@@ -63,13 +67,13 @@ async def _take_all(names: list[str], logs: list[str], jobs: int, repeat: int) -
         measure = MEASURES[name]
         if isinstance(measure, OfTheRules):
             with _asides.status(f"{name}: {measure.what}"):
-                readings += _readings(name, None, [measure.take(jobs) for _ in range(repeat)])
+                readings += _readings(name, None, [measure.take(load.jobs) for _ in range(repeat)])
             continue
         for log in logs:
             with _asides.status(f"{name} on {log}: {measure.what}"):
-                taken = [await measure.run(log, jobs) for _ in range(repeat)]
+                taken = [await measure.run(log, load) for _ in range(repeat)]
                 readings += _readings(name, log, taken)
-    return Report(machine, began, jobs, logs, readings)
+    return Report(machine, began, load.jobs, load.concurrency, logs, readings)
 
 
 def _readings(name: str, log: str | None, taken: list[Mapping[Figure, float]]) -> list[Reading]:

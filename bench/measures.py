@@ -18,8 +18,6 @@ from tidelog.jobs import JobRequest
 
 Values: TypeAlias = Mapping[Figure, float]
 
-_CONCURRENCY = 500
-"""Handlers at once: as many as one claim can be granted, which is what a worker for small jobs is given."""
 _BATCH = 1_000
 _STALLED_SECONDS = 30.0
 _PICKUP_RATE = 20
@@ -42,6 +40,19 @@ PICKUP_P99 = Figure(f"pickup at {_PICKUP_RATE} jobs/s, p99", "ms")
 
 
 @dataclass(frozen=True, slots=True)
+class Load:
+    """What is asked of an installation.
+
+    Attributes:
+        jobs: how many.
+        concurrency: handlers at once, of the one worker.
+    """
+
+    jobs: int
+    concurrency: int
+
+
+@dataclass(frozen=True, slots=True)
 class OfTheRules:
     """A measure that needs no log.
 
@@ -58,16 +69,16 @@ class OnALog:
     """A measure of an installation.
 
     Attributes:
-        take: given an installation and how many jobs, the values.
+        take: given an installation and what is asked of it, the values.
     """
 
     what: str
-    take: Callable[[Installation, int], Awaitable[Values]]
+    take: Callable[[Installation, Load], Awaitable[Values]]
 
-    async def run(self, address: str, jobs: int) -> Values:
+    async def run(self, address: str, load: Load) -> Values:
         """The values on a new installation."""
         async with installed(address) as installation:
-            return await self.take(installation, jobs)
+            return await self.take(installation, load)
 
 
 def core(jobs: int) -> Values:
@@ -77,49 +88,49 @@ def core(jobs: int) -> Values:
     return {ONE_BY_ONE: commands_per_second, IN_BATCHES: jobs_per_second}
 
 
-async def enqueue(on: Installation, jobs: int) -> Values:
+async def enqueue(on: Installation, load: Load) -> Values:
     """`enqueue_many` of them all, to the last answer."""
-    described = [noop.job() for _ in range(jobs)]
+    described = [noop.job() for _ in range(load.jobs)]
     began = time.perf_counter()
     await on.client.enqueue_many(described, timeout=_STALLED_SECONDS)
-    return {ENQUEUED: jobs / (time.perf_counter() - began)}
+    return {ENQUEUED: load.jobs / (time.perf_counter() - began)}
 
 
-async def drain(on: Installation, jobs: int) -> Values:
+async def drain(on: Installation, load: Load) -> Values:
     """All are there and a worker waits; from the moment before the queue is opened to the last success."""
     await on.client.pause_queue(QUEUE)
-    await on.client.enqueue_many([noop.job() for _ in range(jobs)], timeout=_STALLED_SECONDS)
-    async with on.worker(_CONCURRENCY) as worker:
+    await on.client.enqueue_many([noop.job() for _ in range(load.jobs)], timeout=_STALLED_SECONDS)
+    async with on.worker(load.concurrency) as worker:
         outcomes = await on.outcomes()
         used = on.engine.cpu_seconds, worker.cpu_seconds
         began = time.perf_counter()
         await on.client.resume_queue(QUEUE)
-        await outcomes.succeeded(jobs, on.engine, worker)
+        await outcomes.succeeded(load.jobs, on.engine, worker)
         seconds = time.perf_counter() - began
         return {
-            DRAINED: jobs / seconds,
-            DRAIN_ENGINE: (on.engine.cpu_seconds - used[0]) / jobs * _MICROS,
-            DRAIN_WORKER: (worker.cpu_seconds - used[1]) / jobs * _MICROS,
+            DRAINED: load.jobs / seconds,
+            DRAIN_ENGINE: (on.engine.cpu_seconds - used[0]) / load.jobs * _MICROS,
+            DRAIN_WORKER: (worker.cpu_seconds - used[1]) / load.jobs * _MICROS,
         }
 
 
-async def sustained(on: Installation, jobs: int) -> Values:
+async def sustained(on: Installation, load: Load) -> Values:
     """A worker waits; from the first enqueue to the last success."""
-    described = [noop.job() for _ in range(jobs)]
-    async with on.worker(_CONCURRENCY) as worker:
+    described = [noop.job() for _ in range(load.jobs)]
+    async with on.worker(load.concurrency) as worker:
         outcomes = await on.outcomes()
         began = time.perf_counter()
         async with asyncio.TaskGroup() as group:
             group.create_task(_enqueue_in_batches(on, described))
-            watching = group.create_task(outcomes.succeeded(jobs, on.engine, worker))
+            watching = group.create_task(outcomes.succeeded(load.jobs, on.engine, worker))
         await watching
-        return {SUSTAINED: jobs / (time.perf_counter() - began)}
+        return {SUSTAINED: load.jobs / (time.perf_counter() - began)}
 
 
-async def pickup_latency(on: Installation, jobs: int) -> Values:
+async def pickup_latency(on: Installation, load: Load) -> Values:
     """From the moment before `enqueue` to the start of the handler, one process to the other."""
-    measured = min(jobs, _PICKUP_JOBS)
-    async with on.worker(_CONCURRENCY) as worker:
+    measured = min(load.jobs, _PICKUP_JOBS)
+    async with on.worker(load.concurrency) as worker:
         outcomes = await on.outcomes()
         async with asyncio.TaskGroup() as group:
             watching = group.create_task(outcomes.succeeded(_WARM_UP_JOBS + measured, on.engine, worker))

@@ -87,7 +87,7 @@ async def running(name: str, command: Sequence[str], environment: Mapping[str, s
     Raises:
         MeasureFailed: it did not live until the end of the block, or did not stop well.
 
-    A cancellation or an error in the block kills it.
+    A cancellation or an error in the block kills it; when this process is killed, it stops by itself.
     """
     with TemporaryFile() as words:
         process = await asyncio.create_subprocess_exec(
@@ -95,8 +95,10 @@ async def running(name: str, command: Sequence[str], environment: Mapping[str, s
             "-m",
             "tidelog",
             *command,
+            "--lifeline",
+            "0",
             env={**os.environ, "PYTHONPATH": str(_ROOT), **environment},
-            stdin=asyncio.subprocess.DEVNULL,
+            stdin=asyncio.subprocess.PIPE,  # held open and never written to: the role's lifeline
             stdout=words,
             stderr=words,
         )

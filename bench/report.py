@@ -21,12 +21,14 @@ class Report:
     Attributes:
         began: by the wall clock, with a time zone.
         jobs: how many each measure ran.
+        concurrency: handlers at once, of the worker.
         logs: the addresses that were measured, in the order of the columns.
     """
 
     machine: Machine
     began: datetime
     jobs: int
+    concurrency: int
     logs: Sequence[str]
     readings: Sequence[Reading]
 
@@ -36,6 +38,7 @@ def to_json(report: Report) -> bytes:
     written = {
         "began": report.began,
         "jobs": report.jobs,
+        "concurrency": report.concurrency,
         "machine": asdict(report.machine),
         "readings": [
             {
@@ -56,7 +59,7 @@ def to_json(report: Report) -> bytes:
 
 def to_table(report: Report) -> Table:
     """A row for each figure and a column for each log; what needs no log stands in all of them."""
-    table = Table(caption=_caption(report), caption_justify="left")
+    table = Table()
     table.add_column("figure")
     table.add_column("unit")
     table.add_column("floor", justify="right")
@@ -66,6 +69,23 @@ def to_table(report: Report) -> Table:
         floor = "" if figure.floor is None else figure.floor.text
         table.add_row(figure.label, figure.unit, floor, *(_cell(report, figure, log) for log in report.logs))
     return table
+
+
+def to_facts(report: Report) -> str:
+    """What to read the table with, a few lines."""
+    machine = report.machine
+    memory = "" if machine.memory_mib is None else f", {machine.memory_mib:,} MiB"
+    packages = ", ".join(f"{name} {version}" for name, version in machine.packages.items())
+    revision = machine.revision or "unknown"
+    return "\n".join(
+        [
+            f"{report.jobs:,} jobs, {report.concurrency} handlers at once",
+            f"{report.began:%Y-%m-%d %H:%M} UTC, revision {revision}",
+            f"{machine.cpu}, {machine.cores} cores{memory}; {machine.kernel}",
+            f"{machine.python}; {packages}",
+            f"load before the start: {', '.join(f'{load:.2f}' for load in machine.load)}",
+        ]
+    )
 
 
 def _cell(report: Report, figure: Figure, log: str) -> Text:
@@ -85,18 +105,3 @@ def _range(reading: Reading) -> str:
 
 def _number(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
-
-
-def _caption(report: Report) -> str:
-    machine = report.machine
-    memory = "" if machine.memory_mib is None else f", {machine.memory_mib:,} MiB"
-    packages = ", ".join(f"{name} {version}" for name, version in machine.packages.items())
-    revision = machine.revision or "unknown"
-    return "\n".join(
-        [
-            f"{report.jobs:,} jobs; {report.began:%Y-%m-%d %H:%M} UTC; revision {revision}",
-            f"{machine.cpu}, {machine.cores} cores{memory}; {machine.kernel}",
-            f"{machine.python}; {packages}",
-            f"load before the start: {', '.join(f'{load:.2f}' for load in machine.load)}",
-        ]
-    )
