@@ -75,7 +75,7 @@ class HandlerSignature:
         self._signature = inspect.Signature(arguments)
         self._names = {f"a{number}": parameter.name for number, parameter in enumerate(arguments)}
         self._model = _model(arguments, hints, what)
-        self._output = _adapter(hints.get("return", Any), f"the result of {what}")
+        self._result = _result_model(hints.get("return", Any), what)
 
     def encode_arguments(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> JsonBytes:
         """The payload for a call with these arguments: a JSON object of what was given, by name.
@@ -119,7 +119,8 @@ class HandlerSignature:
         if value is None:
             return NULL
         try:
-            return from_python(self._output.dump_python(value, mode="json", warnings=False))
+            result = self._result.model_construct(value=value)
+            return from_python(result.model_dump(mode="json", warnings=False)["value"])
         except (PydanticSerializationError, NotStorable, ValueError, RecursionError) as error:
             raise OutputNotJson(f"The output of {self._what} is no valid JSON: {error}") from None
 
@@ -154,7 +155,7 @@ def _model(parameters: list[inspect.Parameter], hints: Mapping[str, Any], what: 
             raise DefinitionError(
                 f"The handler of {what} takes its JobContext as {parameter.name!r}; it must come first."
             )
-        _adapter(hint, f"the argument {parameter.name!r} of {what}")
+        _check_hint(hint, f"the argument {parameter.name!r} of {what}")
         # The function's own default counts, so the model's is only a mark that the argument may be missing.
         default = PydanticUndefined if parameter.default is inspect.Parameter.empty else None
         fields[f"a{number}"] = (Annotated[hint, Field(alias=parameter.name)], default)
@@ -162,14 +163,19 @@ def _model(parameters: list[inspect.Parameter], hints: Mapping[str, Any], what: 
     return model
 
 
-def _adapter(hint: Any, what: str) -> TypeAdapter[Any]:
+def _result_model(hint: Any, what: str) -> type[BaseModel]:
+    """A model around the result, since only a model takes `_CONFIG` whatever the hint is."""
+    _check_hint(hint, f"the result of {what}")
+    model: type[BaseModel] = create_model(f"Result of {what}", __config__=_CONFIG, value=(hint, ...))
+    return model
+
+
+def _check_hint(hint: Any, what: str) -> None:
     try:
-        return TypeAdapter(hint)
+        TypeAdapter(hint)
     except (PydanticUserError, TypeError, NameError) as error:
         reason = str(error).partition("\n")[0]
-        raise DefinitionError(
-            f"The type hint of {what} has no JSON form that pydantic knows: {reason}"
-        ) from None
+        raise DefinitionError(f"pydantic knows no JSON form for the type hint of {what}: {reason}") from None
 
 
 def _first(error: ValidationError) -> str:
