@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from tidelog.cli import enqueue, init, jobs, queues, rebuild, replay, roles
+from tidelog.cli import demo, enqueue, init, jobs, queues, rebuild, replay, roles
 from tidelog.cli.console import print_line
 from tidelog.cli.entry import command
 from tidelog.cli.logs import LogLevel, set_up_logging
@@ -49,7 +49,7 @@ def _root(
 
 
 _PANELS: dict[str, dict[str, Callable[..., Coroutine[None, None, None] | None]]] = {
-    "Try it": {"up": roles.up},
+    "Try it": {"demo": demo.demo, "up": roles.up},
     "Jobs": {
         "enqueue": enqueue.enqueue,
         "jobs": jobs.jobs,

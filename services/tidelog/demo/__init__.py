@@ -1,0 +1,1 @@
+"""The demonstration: every role at work on real files, and what came of it checked against the files."""

@@ -1,0 +1,71 @@
+"""What Postgres says of the demonstration, in SQL that anybody may run (contract section 10)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from tidelog_events.identity import JobId
+from tidelog_events.jsontext import Json, loads
+from tidelog_events.states import JobState
+from tidelog_projections.projection import Projection
+
+PROGRESS: Final = "SELECT state, sum(count)::bigint AS jobs FROM tidelog.queue_depths GROUP BY state"
+STATES: Final = """\
+SELECT queue, state, count(*) AS jobs, sum(attempt) AS attempts
+FROM tidelog.jobs GROUP BY queue, state, state_ordinal ORDER BY queue, state_ordinal"""
+KINDS: Final = """\
+SELECT output->>'kind' AS kind, count(*) AS files, sum((output->>'size')::bigint)::bigint AS bytes
+FROM tidelog.jobs WHERE wire_name = 'hash-file' AND state = 'Succeeded'
+GROUP BY 1 ORDER BY files DESC, kind LIMIT 8"""
+SLOWEST: Final = """\
+SELECT t.job_id, j.wire_name,
+    (SELECT value FROM tidelog.job_tags g WHERE g.job_id = t.job_id AND key = 'path') AS path,
+    extract(epoch FROM max(at) FILTER (WHERE t.type = 'succeeded') - max(at) FILTER (WHERE t.type = 'leased'))
+        ::float8 * 1000 AS milliseconds
+FROM tidelog.job_transitions t JOIN tidelog.jobs j USING (job_id)
+WHERE j.state = 'Succeeded' GROUP BY t.job_id, j.wire_name ORDER BY milliseconds DESC LIMIT 5"""
+RETRIES: Final = """\
+SELECT job_id, count(*) AS retries, max(error) AS last_error
+FROM tidelog.job_transitions WHERE type = 'retry_scheduled'
+GROUP BY job_id ORDER BY retries DESC, job_id LIMIT 5"""
+JOBS: Final = "SELECT job_id, state, attempt, terminal_cause, output FROM tidelog.jobs"
+
+Row = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A job as Postgres has it."""
+
+    state: JobState
+    attempt: int
+    terminal_cause: str | None
+    output: Json
+
+
+async def rows(projection: Projection, statement: str) -> list[Row]:
+    """The rows of one statement."""
+    return [
+        tuple(row) for row in await projection.postgres.run(lambda connection: connection.fetch(statement))
+    ]
+
+
+async def progress(projection: Projection) -> dict[JobState, int]:
+    """How many jobs are in each state."""
+    found = await projection.postgres.run(lambda connection: connection.fetch(PROGRESS))
+    return {JobState(row["state"]): row["jobs"] for row in found}
+
+
+async def all_jobs(projection: Projection) -> dict[JobId, Found]:
+    """Every job by its id."""
+    found = await projection.postgres.run(lambda connection: connection.fetch(JOBS))
+    return {
+        JobId(row["job_id"]): Found(
+            JobState(row["state"]),
+            row["attempt"],
+            row["terminal_cause"],
+            None if row["output"] is None else loads(row["output"]),
+        )
+        for row in found
+    }
