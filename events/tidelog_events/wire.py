@@ -137,7 +137,11 @@ def _make_plan(cls: type) -> _Plan:
     readers = {name: _reader(parts[name]) for name in names}
     return _Plan(
         names=names,
-        required=tuple(field.name for field in fields(cls) if field.default is MISSING),
+        required=tuple(
+            field.name
+            for field in fields(cls)
+            if field.default is MISSING and field.default_factory is MISSING
+        ),
         values=attrgetter(*names) if len(names) > 1 else (lambda of: (getattr(of, names[0]),)),
         writes=tuple((name, part.write) for name in names for part in parts[name] if isinstance(part, Wire)),
         reads=tuple((name, read) for name, read in readers.items() if read is not None),
