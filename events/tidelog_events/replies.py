@@ -108,9 +108,10 @@ class LeaseAnswer:
 
 @dataclass(slots=True, kw_only=True)
 class HeartbeatReply(Reply):
-    """One row for each lease, in the order of the command."""
+    """One row for each lease, in the order of the command. With `more` the rest follows, as with a grant."""
 
     leases: Annotated[tuple[LeaseAnswer, ...], wire_rows(LeaseAnswer)]
+    more: Annotated[Literal[True] | None, Absent] = None
 
 
 @dataclass(slots=True, kw_only=True)

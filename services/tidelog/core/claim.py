@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from heapq import heappop
 
 from tidelog.core.decision import Decision
+from tidelog.core.pieces import in_pieces
 from tidelog.core.state import Job, ParkedClaim, Queue
-from tidelog_events.bounds import MAX_CLAIMED_JOBS, MAX_REPLY_BYTES
+from tidelog_events.bounds import MAX_CLAIMED_JOBS
 from tidelog_events.commands import Claim
 from tidelog_events.instants import Instant, later
 from tidelog_events.replies import ClaimReply, Grant, Result
 from tidelog_events.states import JobState
 from tidelog_events.transitions import Leased
 
-# Of a reply without its jobs: ids, names and numbers, all bounded.
-_REPLY_FRAME_BYTES = 2_048
 # Of a grant: field names, times and numbers.
 _GRANT_FRAME_BYTES = 512
 _DELAY_BYTES = 24
@@ -148,7 +146,7 @@ def _next_due(decision: Decision, queue: Queue) -> Instant | None:
 
 def _answer(decision: Decision, queue: Queue, command: Claim, grants: list[Grant]) -> None:
     next_due = _next_due(decision, queue)
-    pieces = list(_pieces(grants))
+    pieces = in_pieces(grants, _size)
     for number, piece in enumerate(pieces, 1):
         decision.answer(
             command.reply_to,
@@ -163,20 +161,6 @@ def _answer(decision: Decision, queue: Queue, command: Claim, grants: list[Grant
                 more=True if number < len(pieces) else None,
             ),
         )
-
-
-def _pieces(grants: list[Grant]) -> Iterator[list[Grant]]:
-    """Cut a large grant so that no reply is over its bound; at least one piece, perhaps an empty one."""
-    piece: list[Grant] = []
-    size = _REPLY_FRAME_BYTES
-    for grant in grants:
-        grant_size = _size(grant)
-        if piece and size + grant_size > MAX_REPLY_BYTES:
-            yield piece
-            piece, size = [], _REPLY_FRAME_BYTES
-        piece.append(grant)
-        size += grant_size
-    yield piece
 
 
 def _size(grant: Grant) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tidelog.core.decision import Decision
 from tidelog.core.dependency import resolve_dependents
+from tidelog.core.pieces import in_pieces
 from tidelog.core.state import Job
 from tidelog_events.commands import Heartbeat, LeaseRow
 from tidelog_events.identity import WorkerId
@@ -11,6 +12,9 @@ from tidelog_events.instants import later
 from tidelog_events.replies import HeartbeatReply, LeaseAnswer, Result
 from tidelog_events.states import JobState
 from tidelog_events.transitions import LeaseExpired, LeaseRenewed
+
+# Of a row: field names and two booleans.
+_ANSWER_FRAME_BYTES = 64
 
 
 def held_job(decision: Decision, worker_id: WorkerId, row: LeaseRow) -> Job | None:
@@ -53,17 +57,24 @@ def heartbeat(decision: Decision, command: Heartbeat) -> None:
                 cancel_requested=job is not None and job.cancel_requested,
             )
         )
-    decision.answer(
-        command.reply_to,
-        HeartbeatReply(
-            command_id=command.command_id,
-            type=command.type,
-            result=Result.OK,
-            partition=decision.state.partition,
-            sequence=decision.state.last_sequence,
-            leases=tuple(answers),
-        ),
-    )
+    pieces = in_pieces(answers, _size)
+    for number, piece in enumerate(pieces, 1):
+        decision.answer(
+            command.reply_to,
+            HeartbeatReply(
+                command_id=command.command_id,
+                type=command.type,
+                result=Result.OK,
+                partition=decision.state.partition,
+                sequence=decision.state.last_sequence,
+                leases=tuple(piece),
+                more=True if number < len(pieces) else None,
+            ),
+        )
+
+
+def _size(answer: LeaseAnswer) -> int:
+    return _ANSWER_FRAME_BYTES + len(answer.job_id)
 
 
 def expire_leases(decision: Decision, limit: int) -> None:
