@@ -1,4 +1,4 @@
-"""A log in memory, a real engine on a thread of its own, and workers: for tests from end to end.
+"""A log, a real engine on a thread of its own, and workers: for tests from end to end.
 
 The engine has its own thread because some handlers here block the event loop of the test.
 """
@@ -15,9 +15,9 @@ from typing import Any
 
 from tidelog.engine.engine import Engine
 from tidelog.jobs import declare
-from tidelog.log.memory import MemoryLog, MemoryStore
 from tidelog.log.port import Log, NewRecord, TopicPartition
 from tidelog.log.topics import Topics
+from tidelog.worker.pump import LogFactory
 from tidelog.worker.registry import JobRegistry
 from tidelog.worker.settings import WorkerSettings
 from tidelog.worker.worker import Worker
@@ -34,8 +34,8 @@ BOUND = 30.0
 class RunningEngine:
     """An engine on a thread of its own."""
 
-    def __init__(self, store: MemoryStore) -> None:
-        self._store = store
+    def __init__(self, open_log: LogFactory) -> None:
+        self._open_log = open_log
         self._started = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()), name="engine", daemon=True)
         self._thread.start()
@@ -49,7 +49,7 @@ class RunningEngine:
     async def _run(self) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
         self._started.set()
-        async with MemoryLog(self._store) as log:
+        async with await self._open_log() as log:
             await Engine(log, TOPICS).run(self._stop)
 
 
@@ -87,21 +87,32 @@ class History:
         return {job_id: self.types(job_id) for job_id in ids}
 
 
+@asynccontextmanager
+async def built(open_log: LogFactory) -> AsyncIterator[House]:
+    """An installation over the log that is opened so, with a running engine."""
+    async with await open_log() as log:
+        await log.create_topics(TOPICS.specs(PARTITIONS, 2))
+        engine = RunningEngine(open_log)
+        history = History(log)
+        await history.start()
+        try:
+            yield House(log, open_log, history)
+        finally:
+            await engine.stop()
+
+
 @dataclass
 class House:
-    """An installation in memory."""
+    """An installation: a log with topics, an engine, and what happened so far."""
 
-    store: MemoryStore
-    log: MemoryLog
+    log: Log
+    open_log: LogFactory
     history: History
     registry: JobRegistry = field(default_factory=JobRegistry)
 
     def job(self, function: Callable[..., Any], **options: Any) -> None:
         """Declare a handler under its own name."""
         declare(function.__name__, register=self.registry.add, **options)(function)
-
-    async def open_log(self) -> Log:
-        return MemoryLog(self.store)
 
     async def send(self, queue: str, command: Command) -> None:
         producer = await self.log.producer()

@@ -9,7 +9,6 @@ import threading
 import pytest
 from tests.worker.house import BOUND, PARTITIONS, TOPICS, History, House, RunningEngine
 
-from tidelog.log.memory import MemoryLog, MemoryStore
 from tidelog.log.port import Log, LogUnavailable, TopicPartition
 from tidelog.worker.context import JobContext
 from tidelog.worker.dispatch import BadDispatch
@@ -87,11 +86,8 @@ async def test_a_handler_that_blocks_its_loop_for_three_leases_loses_nothing(hou
     job_id = await house.enqueue("blocks", "b")
     others = [await house.enqueue("goes_on", f"o{n}", payload={"number": n}) for n in range(5)]
 
-    def watch() -> None:
-        asyncio.run(_release_after(house.store, lease))
-
-    async def _release_after(store: MemoryStore, lease: float) -> None:
-        async with MemoryLog(store) as log:
+    async def release() -> None:
+        async with await house.open_log() as log:
             history = History(log)
             await history.start()
 
@@ -108,7 +104,7 @@ async def test_a_handler_that_blocks_its_loop_for_three_leases_loses_nothing(hou
             )
         released.set()
 
-    watcher = threading.Thread(target=watch, daemon=True)
+    watcher = threading.Thread(target=lambda: asyncio.run(release()), daemon=True)
     watcher.start()
     async with house.worker(lease_seconds=lease, concurrency=4):
         assert set(await house.until_ends(job_id, *others)) == {"succeeded"}
@@ -232,9 +228,7 @@ async def test_a_lost_engine_costs_a_worker_nothing_but_time(house: House) -> No
     async with house.worker(wait_seconds=600.0, lease_seconds=2_400.0):
         first = await house.enqueue("quick", "1")
         await house.until_ends(first)
-        second_engine = RunningEngine(
-            house.store
-        )  # takes partitions over, and with them forgets parked claims
+        second_engine = RunningEngine(house.open_log)  # its takeovers forget the claims that are parked
         ids = [await house.enqueue("quick", str(number)) for number in range(2, 30)]
         assert set(await house.until_ends(*ids)) == {"succeeded"}
     await second_engine.stop()
