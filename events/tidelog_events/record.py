@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from tidelog_events.bounds import MAX_JOB_TAGS
 from tidelog_events.identity import JobId, Partition, QueueName, ScheduleId, Sequence, WorkerId
-from tidelog_events.jsontext import NULL
+from tidelog_events.jsontext import NULL, Json, loads
 from tidelog_events.states import DependencyMode, JobState
 from tidelog_events.transitions import (
     Cancelled,
@@ -66,6 +66,16 @@ class JobRecord:
     updated_at: WireInstant
     partition: Partition
     sequence: Sequence
+
+    @property
+    def payload_value(self) -> Json:
+        """The payload as a Python value."""
+        return loads(self.payload)
+
+    @property
+    def output_value(self) -> Json:
+        """The Job Output as a Python value; None while there is none."""
+        return loads(self.output)
 
     @classmethod
     def born(cls, event: Enqueued) -> Self:
