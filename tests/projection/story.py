@@ -1,4 +1,4 @@
-"""Transitions as an engine would write them: commands decided by the core, under a clock of the test's own."""
+"""Transitions as an engine would write them: commands decided by the core, on the test's own time."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def _report(story: Story, choose: random.Random) -> None:
 
 def _on_a_job(story: Story, choose: random.Random) -> None:
     command = choose.choice(["cancel", "requeue", "requeue"])
-    known = sorted(story.state.jobs) or [_job_id(choose)]
+    known: list[str] = [*sorted(story.state.jobs)] or [_job_id(choose)]
     story.do(command, job_id=choose.choice(known), actor=choose.choice([None, "ann\0"]))
 
 

@@ -11,7 +11,7 @@ from tests.providers.postgres import create_database, drop_database
 
 from tidelog_events.identity import Sequence
 from tidelog_events.transitions import Transition
-from tidelog_projections.batch import Batch, Happened, Position, Unread
+from tidelog_projections.batch import Batch, Happened, LogEntry, Position, Unread
 from tidelog_projections.errors import SequenceGap
 from tidelog_projections.projection import Projection
 
@@ -116,7 +116,12 @@ async def test_a_record_that_cannot_be_read_may_have_been_an_event(
 
 async def test_an_unread_record_with_a_sequence_takes_its_place(projection: Projection) -> None:
     first, _, third, fourth = _four_events()
-    entries = [Happened(0, first), Unread(1, Sequence(1)), Happened(2, third), Happened(3, fourth)]
+    entries: list[LogEntry] = [
+        Happened(0, first),
+        Unread(1, Sequence(1)),
+        Happened(2, third),
+        Happened(3, fourth),
+    ]
     assert await projection.apply(Batch(PARTITION, entries, 9)) == Position(PARTITION, fourth.sequence, 9)
 
 

@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from urllib.parse import urlsplit, urlunsplit
 from uuid import uuid4
 
@@ -22,8 +23,8 @@ _DOCKER_SECONDS = 10
 
 
 @contextmanager
-def running_postgres(folder: Path) -> Iterator[str]:
-    """The DSN of a server that stands for the length of the block; `folder` is for one that has to be made."""
+def running_postgres() -> Iterator[str]:
+    """The DSN of a server that stands while the block lasts."""
     address = os.environ.get(ADDRESS_VARIABLE)
     if address:
         yield address
@@ -31,11 +32,23 @@ def running_postgres(folder: Path) -> Iterator[str]:
         with _container() as dsn:
             yield dsn
     else:
-        server = EmbeddedPostgres.start_blocking(folder)
-        try:
-            yield server.dsn
-        finally:
-            server.stop_blocking()
+        with server_folder() as folder:
+            server = EmbeddedPostgres.start_blocking(folder)
+            try:
+                yield server.dsn
+            finally:
+                server.stop_blocking()
+
+
+@contextmanager
+def server_folder() -> Iterator[Path]:
+    """A folder for an embedded server.
+
+    Not one of pytest's: for root the server runs under another account, and every run of pytest closes the
+    folder of all runs to other accounts.
+    """
+    with TemporaryDirectory(prefix="tidelog-postgres-") as folder:
+        yield Path(folder)
 
 
 def _has_docker() -> bool:

@@ -17,6 +17,7 @@ from tidelog.log.port import LogUnavailable, OffsetOutOfRange, TopicPartition
 from tidelog.projector.decoding import entry_of
 from tidelog.projector.intake import take_in
 from tidelog_events.codec import UnknownVersion
+from tidelog_events.errors import TidelogError
 from tidelog_events.identity import Partition
 from tidelog_projections.batch import LogEntry, Position
 from tidelog_projections.errors import ProjectionUnavailable, SequenceGap
@@ -24,7 +25,6 @@ from tidelog_projections.errors import ProjectionUnavailable, SequenceGap
 if TYPE_CHECKING:
     from tidelog.log.port import Log, Member, Reader, Record
     from tidelog.log.topics import Topics
-    from tidelog_events.errors import TidelogError
     from tidelog_projections.projection import Projection
 
 _logger: Final = logging.getLogger(__name__)
@@ -49,6 +49,10 @@ class ProjectorCounters:
     records: int = 0
     rejected: int = 0
     retries: int = 0
+
+
+class PositionNotInLog(TidelogError):
+    """The log does not hold the record that must be read next: trimmed too early, or another log."""
 
 
 class _Moved(Exception):
@@ -92,7 +96,7 @@ class Projector:
         While the log or Postgres is away it waits, with a warning at each try, and goes on by itself.
 
         Raises:
-            SequenceGap, OffsetOutOfRange, UnknownVersion: every partition of the share has come to a point
+            SequenceGap, PositionNotInLog, UnknownVersion: every partition of the share has come to a point
                 where a person is needed. While there is another one, the reason stands in `stopped` and in
                 the program's log.
             ProjectionRefused: Postgres refuses for good.
@@ -112,6 +116,7 @@ class Projector:
         while not stop.is_set():
             try:
                 await self._serve(member, stop)
+            # Out of range while reading: opening again looks which partition it is, and stops that one.
             except (ProjectionUnavailable, OffsetOutOfRange) as error:
                 await self._wait(stop, error)
             except _Moved:
@@ -236,8 +241,8 @@ class Projector:
         _logger.critical("partition %d of the projection stops here: %s", partition, error)
 
 
-def _out_of_log(source: TopicPartition, offset: int, start: int, end: int) -> OffsetOutOfRange:
-    return OffsetOutOfRange(
+def _out_of_log(source: TopicPartition, offset: int, start: int, end: int) -> PositionNotInLog:
+    return PositionNotInLog(
         f"the projection is to go on at offset {offset} of {source.topic}[{source.partition}], and the log "
         f"holds {start} to {end}: it lost what was not read yet, or it is another log. Run `tidelog rebuild`"
     )
