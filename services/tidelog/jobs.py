@@ -43,17 +43,21 @@ class Retry:
     delays: Sequence[float] | None = None
 
     def __post_init__(self) -> None:
-        self.policy  # noqa: B018  refuses numbers outside their bounds
+        _retry_policy(self.max_attempts, self.delays)  # refuses numbers outside their bounds here and now
 
     @property
     def policy(self) -> RetryPolicy:
         """The same in the form that commands and rules use."""
-        if self.delays is None:
-            return RetryPolicy(self.max_attempts)
-        for delay in self.delays:
-            if not isfinite(delay):
-                raise ValueError(f"a delay is {delay}; it must be 0 to {MAX_SECONDS} s")
-        return RetryPolicy(self.max_attempts, tuple(from_seconds(delay) for delay in self.delays))
+        return _retry_policy(self.max_attempts, self.delays)
+
+
+def _retry_policy(max_attempts: int, delays: Sequence[float] | None) -> RetryPolicy:
+    for delay in delays or ():
+        if not isfinite(delay):
+            raise ValueError(f"a delay is {delay}; it must be 0 to {MAX_SECONDS} s")
+    return RetryPolicy(
+        max_attempts, None if delays is None else tuple(from_seconds(delay) for delay in delays)
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -273,7 +273,8 @@ class Driver:
 
     def _supersede(self, grant: Grant) -> None:
         """An older lease of the same job is over, since the engine granted a newer one."""
-        older = self._held.get(self._newest.get(grant.job_id, LeaseKey(grant.job_id, grant.lease)))
+        key = self._newest.get(grant.job_id)
+        older = None if key is None else self._held.get(key)
         if older is not None and older.phase is not Phase.CLOSED:
             self._lose(older, "the job was granted again")
 

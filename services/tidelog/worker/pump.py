@@ -20,6 +20,7 @@ from tidelog.log.port import Log, LogUnavailable, NewRecord, OutcomeUnknown, Pro
 from tidelog.log.topics import Topics
 from tidelog.worker.dispatch import DispatchPolicy
 from tidelog.worker.driver import Driver, DriverConfig
+from tidelog.worker.handover import LoopCalls
 from tidelog.worker.messages import (
     Action,
     Answered,
@@ -66,7 +67,7 @@ class Pump:
         self._config = config
         self._policy = policy
         self._events: deque[Event] = deque()
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._calls: LoopCalls | None = None
         self._wake = asyncio.Event()
         self.finished: concurrent.futures.Future[list[JobId]] = concurrent.futures.Future()
         """Done when the pump has ended: the jobs whose handlers did not end, or what the pump died of."""
@@ -78,12 +79,9 @@ class Pump:
     def tell(self, event: Began | Ended | Drain) -> None:
         """Something happened. From any thread, also from a signal handler: it takes no lock."""
         self._events.append(event)
-        loop = self._loop
-        if loop is not None:
-            try:
-                loop.call_soon_threadsafe(self._wake.set)
-            except RuntimeError:  # the pump has ended: there is nobody left who would want to know
-                _logger.debug("The worker has ended before %r.", event)
+        # Before the pump has begun nobody waits; after its end nobody is left who would want to know.
+        if self._calls is not None:
+            self._calls.hand_over(self._wake.set)
 
     def _main(self, runner: Runner) -> None:
         try:
@@ -100,7 +98,7 @@ class Pump:
             await inbox.start()
             producer = await log.producer()
             driver = Driver(self._config, self._policy, partitions)
-            self._loop = asyncio.get_running_loop()
+            self._calls = LoopCalls(asyncio.get_running_loop())
             reading = asyncio.create_task(self._read(inbox), name="tidelog worker inbox")
             reading.add_done_callback(lambda _: self._wake.set())
             try:

@@ -18,6 +18,7 @@ from tidelog.jobs import AnyJobDefinition
 from tidelog.worker import outcomes
 from tidelog.worker.context import JobContext, OutputReader
 from tidelog.worker.failure import FailureText, failure_text
+from tidelog.worker.handover import LoopCalls
 from tidelog.worker.messages import Began, Ended, LeaseKey, StopReason
 from tidelog.worker.registry import JobRegistry, Unroutable, decode
 from tidelog.worker.threads import DaemonThreads
@@ -67,6 +68,7 @@ class Runner:
     ) -> None:
         self._registry = registry
         self._loop = loop
+        self._calls = LoopCalls(loop)
         self._cancel_by_exception = cancel_by_exception
         self._read_output = read_output
         self._tell = tell
@@ -92,7 +94,8 @@ class Runner:
         self._runs[run.key] = run
         if not definition.signature.is_async:
             self._threads.submit(lambda: self._run_in_thread(run))
-        elif not self._on_loop(lambda: self._run_on_loop(run)):
+        elif not self._calls.hand_over(lambda: self._run_on_loop(run)):
+            # The loop is closed: the application has ended around its worker.
             self._end(run, outcomes.returned(grant))
 
     def stop(self, key: LeaseKey, reason: StopReason) -> None:
@@ -109,7 +112,7 @@ class Runner:
         elif run.definition.signature.is_async and (
             self._cancel_by_exception or reason is not StopReason.CANCELLED
         ):
-            self._on_loop(lambda: _cancel(run))
+            self._calls.hand_over(lambda: _cancel(run))
 
     def extend(self, key: LeaseKey, lease_expiry: Instant) -> None:
         """A handler's lease was renewed."""
@@ -123,24 +126,20 @@ class Runner:
             self.stop(key, StopReason.LEASE_LOST)
         self._threads.close()
 
-    def _on_loop(self, call: Callable[[], None]) -> bool:
-        try:
-            self._loop.call_soon_threadsafe(call)
-        except RuntimeError:  # the loop is closed: the application has ended around its worker
-            return False
-        return True
-
     def _begin(self, run: _Run) -> bool:
         """Whether the handler may begin; a stop that came first has ended the run already."""
         with run.lock:
             if run.stop is not None:
                 return False
             run.has_begun = True
+        _logger.debug("Attempt %d of %s begins.", run.grant.attempt, run.grant.job_id)
         self._tell(Began(run.key, run.definition.timeout))
         return True
 
     def _end(self, run: _Run, outcome: Outcome | None) -> None:
         if self._runs.pop(run.key, None) is not None:
+            what = "nothing to report" if outcome is None else outcome.outcome
+            _logger.debug("Attempt %d of %s ends: %s.", run.grant.attempt, run.grant.job_id, what)
             self._tell(Ended(run.key, outcome))
 
     def _run_on_loop(self, run: _Run) -> None:

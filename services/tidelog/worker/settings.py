@@ -28,7 +28,8 @@ class WorkerSettings:
         weights: serve these queues in proportion instead; excludes `queues`.
         concurrency: how many jobs run at once.
         lease_seconds: how long a job stays with a worker that falls silent. Renewed at a third of it.
-        wait_seconds: how long a claim waits at the engine when there is no work.
+        wait_seconds: how long a claim waits at the engine when there is no work; never longer than a quarter
+            of the lease.
         grace_seconds: how long running jobs may go on after a stop was asked for.
         cancel_by_exception: whether a cancelled job's async handler is cancelled the asyncio way (it sees
             `asyncio.CancelledError`), or only by `ctx.cancelled`.

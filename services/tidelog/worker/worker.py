@@ -124,7 +124,10 @@ class Worker:
             await self._end(finished, self._settings.grace_seconds)
         except asyncio.CancelledError:
             self.request_stop(grace_seconds=0.0)
-            await self._end(finished, 0.0)
+            try:
+                await self._end(finished, 0.0)
+            except TidelogError:
+                _logger.exception("Worker %s was cancelled and did not end well.", self._worker_id)
             raise
         finally:
             stopping.cancel()
