@@ -6,6 +6,7 @@ except where it says something of its own (`limit`, `next_due`).
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, ClassVar, Final, Literal, Self, TypeAlias
 
 from pydantic import (
@@ -137,8 +138,11 @@ def _tag_set(tags: tuple[Tag, ...]) -> tuple[Tag, ...]:
     return distinct
 
 
+_CONTROL_CHARACTER: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
+
 def _no_control_characters(text: str) -> str:
-    if any(character < " " or "\x7f" <= character <= "\x9f" for character in text):
+    if _CONTROL_CHARACTER.search(text) is not None:
         raise _refuse("must not hold control characters")
     return text
 

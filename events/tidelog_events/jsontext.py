@@ -45,6 +45,10 @@ class NotStorable(ValueError):
 
 # Digits in a row that may be a whole number beyond 64 bits, which orjson would round.
 _LONG_DIGITS = re.compile(rb"-\d{19}|\d{20}")
+# Nearly no text has them, and every text is searched: to blank out all but digits and look for a run of
+# zeros takes a seventh (short texts) to a twentieth (long ones) of the time that the expression takes.
+_DIGITS_AS_ZEROS = bytes(ord("0") if byte in b"0123456789" else ord(" ") for byte in range(256))
+_RUN_OF_DIGITS = b"0" * 19
 _PYTHON_INT_DIGITS = sys.int_info.str_digits_check_threshold
 """Python always converts so many digits, whatever PYTHONINTMAXSTRDIGITS says."""
 
@@ -55,13 +59,17 @@ def loads(text: bytes) -> Json:
     Of a key that stands twice the last counts. Raises `NotJson`; NaN, Infinity, numbers that overflow a
     double and bytes that are no UTF-8 are not JSON.
     """
-    if _LONG_DIGITS.search(text) is None:
+    if not _has_long_digits(text):
         try:
             value: Json = orjson.loads(text)
         except orjson.JSONDecodeError:
             return _loads_any_depth(text)
         return value
     return _loads_any_depth(text)
+
+
+def _has_long_digits(text: bytes) -> bool:
+    return _RUN_OF_DIGITS in text.translate(_DIGITS_AS_ZEROS) and _LONG_DIGITS.search(text) is not None
 
 
 def dumps(value: Json) -> JsonBytes:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tidelog.core.changelog import InputPositions
 from tidelog.core.decide import decide, end_parked_waits, fire_timers, home_partition
 from tidelog.core.state import PartitionState, Retention
-from tidelog.engine.batch import FORWARDED, Batch
+from tidelog.engine.batch import Batch, record_bytes
 from tidelog.engine.takeover import Tenure, take_over
-from tidelog.log.port import Log, Reader, Record, TopicPartition
+from tidelog.log.port import MAX_RECORD_BYTES, Log, Reader, Record, TopicPartition
 from tidelog.log.topics import Topics
 from tidelog_events.commands import Command
 from tidelog_events.identity import Partition
@@ -174,12 +174,16 @@ class Processor:
         batch.add(decide(state, command, now, (source, record.offset)))
 
     def _send_on(self, batch: Batch, record: Record, command: Command, home: int) -> None:
-        if FORWARDED in record.headers:
+        """A command is sent on once: one that stands in `links` has been, and is a reject."""
+        if record.topic == self._topics.links:
             self._reject(
                 batch,
                 record,
                 f"a {command.type} for partition {home} was sent on to partition {self.partition}",
             )
+        elif record_bytes(record.key, record.value) > MAX_RECORD_BYTES:
+            # A producer of another make may write more than the port takes.
+            self._reject(batch, record, f"a {command.type} for partition {home} is too large to be sent on")
         else:
             batch.forward(record, home)
 
@@ -192,5 +196,5 @@ class Processor:
 
 def _past(positions: InputPositions, record: Record, topics: Topics) -> InputPositions:
     if record.topic == topics.commands:
-        return replace(positions, commands=record.offset + 1)
-    return replace(positions, links=record.offset + 1)
+        return InputPositions(commands=record.offset + 1, links=positions.links)
+    return InputPositions(commands=positions.commands, links=record.offset + 1)
