@@ -16,7 +16,7 @@ from tidelog.core.state import Job, PartitionState, Queue, Retention
 from tidelog_events.errors import TidelogError
 from tidelog_events.identity import JobId, Partition, QueueName, Sequence
 from tidelog_events.instants import format_instant, parse_instant
-from tidelog_events.jsontext import Json, loads
+from tidelog_events.jsontext import Json, NotJson, loads
 from tidelog_events.states import JobState
 from tidelog_events.wire import Unreadable, WireInstant, from_wire, to_wire
 
@@ -130,7 +130,10 @@ def is_job_key(key: str) -> bool:
 
 
 def _versioned(raw: bytes, what: str) -> dict[str, Json]:
-    written = loads(raw)
+    try:
+        written = loads(raw)
+    except NotJson as error:
+        raise UnreadableState(f"the state topic holds {what} that is not JSON: {error}") from None
     if not isinstance(written, dict) or written.get("version") != VERSION:
         found = written.get("version") if isinstance(written, dict) else None
         raise UnreadableState(

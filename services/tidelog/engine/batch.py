@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from tidelog.core.changelog import InputPositions, position_change, take_changes
 from tidelog.core.decision import Decision
 from tidelog.core.state import PartitionState
 from tidelog.log.port import MAX_RECORD_BYTES, NewRecord, Record
 from tidelog.log.topics import Topics
 from tidelog_events.codec import encode_answer, encode_transition
-from tidelog_events.identity import Partition, partition_of
+from tidelog_events.identity import JobId, Partition, partition_of
 from tidelog_events.replies import Hello
 from tidelog_events.transitions import JobFact, Purged, QueueFact, Transition
 
-FORWARDED = ("forwarded", b"1")
-"""The header of a command that has been sent on once; a second misroute is a reject."""
+_KEPT_KEY_BYTES = 1_024
+"""Of the key of a reject that must be cut; queue names and ids are shorter."""
 
 
 class Batch:
-    """Collects what one transaction writes. `size` is in bytes, less the state, which is written last."""
+    """Collects what one transaction writes.
+
+    `size` is in bytes: what was written, and for each job that changed the values that its state will repeat.
+    """
 
     def __init__(self, topics: Topics, partition: Partition, reply_partitions: int) -> None:
         self._topics = topics
         self._partition = partition
         self._reply_partitions = reply_partitions
         self._records: list[NewRecord] = []
+        self._changed: set[JobId] = set()
         self.size = 0
 
     def __bool__(self) -> bool:
@@ -36,6 +42,8 @@ class Batch:
                 self._append(
                     self._topics.transitions, self._partition, _event_key(output), encode_transition(output)
                 )
+                if isinstance(output, JobFact) and output.job_id not in self._changed:
+                    self._count_state(decision.state, output.job_id)
             elif output.to is not None:
                 self._append(
                     self._topics.replies,
@@ -44,6 +52,12 @@ class Batch:
                     encode_answer(output.answer),
                 )
 
+    def _count_state(self, state: PartitionState, job_id: JobId) -> None:
+        self._changed.add(job_id)
+        job = state.jobs.get(job_id)
+        if job is not None:
+            self.size += len(job.payload) + len(job.output)
+
     def greet(self) -> None:
         """A `hello` to every partition of the replies: parked claims are to be sent again."""
         hello = encode_answer(Hello(partition=self._partition))
@@ -51,13 +65,13 @@ class Batch:
             self._append(self._topics.replies, partition, None, hello)
 
     def forward(self, record: Record, home: int) -> None:
-        """Send a command on to the partition that decides it."""
-        self._append(self._topics.links, home, record.key, record.value, (FORWARDED,))
+        """Send a command on to the partition that decides it. That it stands in `links` says that it was."""
+        self._append(self._topics.links, home, record.key, record.value)
 
     def reject(self, record: Record, reason: str) -> None:
         """Keep what is no command, with its bytes and where it came from.
 
-        A value that the headers push over the log's bound is cut; the original stands where they say.
+        What the headers push over the log's bound is cut; the original stands where they say.
         """
         headers = [
             ("reason", reason.encode()),
@@ -65,12 +79,12 @@ class Batch:
             ("partition", str(record.partition).encode()),
             ("offset", str(record.offset).encode()),
         ]
-        value = record.value
-        room = MAX_RECORD_BYTES - len(record.key or b"") - sum(len(n) + len(v) for n, v in headers) - 64
-        if value is not None and len(value) > room:
-            headers.append(("truncated-from", str(len(value)).encode()))
-            value = value[:room]
-        self._append(self._topics.rejects, 0, record.key, value, tuple(headers))
+        key, value = record.key, record.value
+        if record_bytes(key, value, headers) > MAX_RECORD_BYTES:
+            headers.append(("truncated-from", str(len(value or b"")).encode()))
+            key = key and key[:_KEPT_KEY_BYTES]
+            value = value and value[: MAX_RECORD_BYTES - record_bytes(key, None, headers)]
+        self._append(self._topics.rejects, 0, key, value, tuple(headers))
 
     def records(self, state: PartitionState, positions: InputPositions) -> list[NewRecord]:
         """All records of the transaction, with what changed in the state and how far the input was read."""
@@ -88,6 +102,11 @@ class Batch:
     ) -> None:
         self._records.append(NewRecord(topic, partition, key, value, headers))
         self.size += len(value or b"")
+
+
+def record_bytes(key: bytes | None, value: bytes | None, headers: Iterable[tuple[str, bytes]] = ()) -> int:
+    """What counts against the log's bound for one record."""
+    return len(key or b"") + len(value or b"") + sum(len(name) + len(text) for name, text in headers)
 
 
 def _event_key(event: Transition) -> bytes:

@@ -105,7 +105,7 @@ class Engine:
                 self._follow(member.assignment, setup)
                 self._watch()
         finally:
-            await self._end_all()
+            await self._end_all(in_order=stop.is_set())
             await member.close()
 
     async def _look_up(self, member: Member) -> None:
@@ -200,15 +200,16 @@ class Engine:
         except TimeoutError:
             return
 
-    async def _end_all(self) -> None:
+    async def _end_all(self, *, in_order: bool) -> None:
+        """Let the transactions in hand end, within their bound; or end at once what is not ended in order."""
         for served in self._served.values():
+            served.stopping = True
             if served.processor is not None:
                 served.processor.stop()
-        tasks = [served.task for served in self._served.values()]
-        if not tasks:
-            return
-        bound = self.processor_settings.commit_seconds + self.processor_settings.idle_seconds
-        _, late = await asyncio.wait(tasks, timeout=bound)
+        late = {served.task for served in self._served.values()}
+        if late and in_order:
+            bound = self.processor_settings.commit_seconds + self.processor_settings.idle_seconds
+            _, late = await asyncio.wait(late, timeout=bound)
         for task in late:
             task.cancel()
         await asyncio.gather(*late, return_exceptions=True)

@@ -36,7 +36,8 @@ class ProcessorSettings:
     Attributes:
         max_commands: read for one transaction.
         max_timers: of each kind, fired in one transaction.
-        max_bytes: after which a transaction is committed even if commands are left over.
+        max_bytes: read and to be written, after which a transaction is committed even if commands are left
+            over; so hostile commands, slow to refuse, cannot hold up the loop for long either.
         commit_seconds: the longest wait for a commit; then its outcome counts as unknown.
         idle_seconds: the longest wait for input, after which the loop looks whether it is to stop.
     """
@@ -52,7 +53,7 @@ class Processor:
     """Serves one partition for as long as nobody else does.
 
     Attributes:
-        progress: the monotonic time at which the loop last came round; a watchdog reads it.
+        progress: the monotonic time at which a command was last begun; a watchdog reads it.
         serving: whether the takeover is done.
     """
 
@@ -124,8 +125,10 @@ class Processor:
         batch = self._new_batch()
         self._fire_timers(tenure.state, batch, now)
         for record in records:
+            self.progress = time.monotonic()
             self._take(tenure.state, batch, record, now)
             tenure.positions = _past(tenure.positions, record, self._topics)
+            batch.size += len(record.value or b"")
             if batch.size >= self._settings.max_bytes:
                 await self._commit(tenure, batch)
                 batch = self._new_batch()

@@ -1,0 +1,111 @@
+"""A log whose transactional writers fail as real ones do, at the appends that a test chooses."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum, auto
+
+from tidelog.log.port import (
+    Isolation,
+    Log,
+    LogUnavailable,
+    Member,
+    NewRecord,
+    OutcomeUnknown,
+    Producer,
+    Reader,
+    TopicPartition,
+    TopicSpec,
+    Writer,
+)
+
+
+class Fault(Enum):
+    """What becomes of an append."""
+
+    REFUSED = auto()
+    """Nothing is written, and the writer is told."""
+    LOST = auto()
+    """Nothing is written, and the writer is left in doubt."""
+    UNACKNOWLEDGED = auto()
+    """All is written, and the writer is left in doubt."""
+    HANGS = auto()
+    """No answer ever comes, and no timeout either."""
+
+
+OnAppend = Callable[[Sequence[NewRecord]], Fault | None]
+
+
+def once(fault: Fault, topic: str) -> OnAppend:
+    """The fault for the first append that writes to the topic."""
+    left = [fault]
+
+    def on_append(records: Sequence[NewRecord]) -> Fault | None:
+        return left.pop() if left and any(record.topic == topic for record in records) else None
+
+    return on_append
+
+
+class FaultyWriter(Writer):
+    def __init__(self, writer: Writer, on_append: OnAppend) -> None:
+        self._writer = writer
+        self._on_append = on_append
+
+    async def append(self, records: Sequence[NewRecord], *, timeout: float) -> None:
+        match self._on_append(records):
+            case Fault.REFUSED:
+                raise LogUnavailable("The log did not answer.")
+            case Fault.LOST:
+                raise OutcomeUnknown("No answer came.")
+            case Fault.UNACKNOWLEDGED:
+                await self._writer.append(records, timeout=timeout)
+                raise OutcomeUnknown("No answer came.")
+            case Fault.HANGS:
+                await asyncio.Event().wait()
+            case None:
+                await self._writer.append(records, timeout=timeout)
+
+    async def close(self) -> None:
+        await self._writer.close()
+
+
+class FaultyLog(Log):
+    """Another log, but for what its writers do."""
+
+    def __init__(self, log: Log, on_append: OnAppend) -> None:
+        self._log = log
+        self._on_append = on_append
+
+    @property
+    def address(self) -> str:
+        return self._log.address
+
+    async def create_topics(self, topics: Sequence[TopicSpec]) -> list[str]:
+        return await self._log.create_topics(topics)
+
+    async def partitions(self, topic: str) -> int:
+        return await self._log.partitions(topic)
+
+    async def start_offset(self, tp: TopicPartition) -> int:
+        return await self._log.start_offset(tp)
+
+    async def end_offset(self, tp: TopicPartition, isolation: Isolation = Isolation.COMMITTED) -> int:
+        return await self._log.end_offset(tp, isolation)
+
+    async def producer(self) -> Producer:
+        return await self._log.producer()
+
+    async def writer(self, transactional_id: str) -> Writer:
+        return FaultyWriter(await self._log.writer(transactional_id), self._on_append)
+
+    async def reader(
+        self, offsets: Mapping[TopicPartition, int], isolation: Isolation = Isolation.COMMITTED
+    ) -> Reader:
+        return await self._log.reader(offsets, isolation)
+
+    async def join(self, group: str, topic: str) -> Member:
+        return await self._log.join(group, topic)
+
+    async def close(self) -> None:
+        await self._log.close()
