@@ -130,7 +130,7 @@ _ERASE: Final = """
 WITH erased AS (SELECT * FROM unnest($1::text[], $2::bigint[]) AS e (job_id, sequence)),
 kept AS (SELECT e.job_id FROM erased e JOIN jobs j ON j.job_id = e.job_id AND j.sequence >= e.sequence),
 gone AS (SELECT job_id FROM erased EXCEPT SELECT job_id FROM kept),
-steps AS (DELETE FROM job_transitions t USING erased e WHERE t.job_id = e.job_id AND t.sequence < e.sequence),
+steps AS (DELETE FROM job_transitions t USING erased e WHERE t.job_id = e.job_id),
 tags AS (DELETE FROM job_tags t USING gone WHERE t.job_id = gone.job_id),
 parents AS (DELETE FROM job_dependencies d USING gone WHERE d.job_id = gone.job_id)
 DELETE FROM jobs j USING gone WHERE j.job_id = gone.job_id

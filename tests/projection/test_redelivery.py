@@ -26,6 +26,19 @@ async def test_a_batch_again_changes_nothing(projection: Projection, tables: Tab
     assert await tables.everything() == before
 
 
+async def test_an_event_that_stands_in_the_log_twice_changes_nothing(
+    projection: Projection, tables: Tables
+) -> None:
+    story = random_story(seed=1, steps=100)
+    await projection.apply(batch_of(story.events))
+    before = await tables.everything()
+    again = [Happened(1_000 + event.sequence, event) for event in story.events]
+    position = await projection.apply(Batch(PARTITION, again, 2_000))
+    assert position == Position(PARTITION, story.events[-1].sequence, 2_000)
+    after = await tables.everything()
+    assert {**after, "projection_position": []} == {**before, "projection_position": []}
+
+
 @pytest.mark.parametrize("seed", range(6))
 async def test_wherever_the_log_is_cut_and_read_again_the_rows_are_the_same(
     projection: Projection, tables: Tables, postgres_server: str, seed: int
