@@ -101,10 +101,11 @@ _REJECT_COLUMNS: Final = (
     ("value", "bytea"),
 )
 
-# A lost commit is taken in again from the position that went with it: no need to wait for the disk.
+# A lost commit is taken in again from the position that went with it: no need to wait for the disk. A plan
+# that was made while the tables were empty would read them whole for every batch, once they are not.
 _BEGIN: Final = (
     "SELECT set_config('search_path', $1, true), set_config('synchronous_commit', 'off', true),"
-    " pg_advisory_xact_lock_shared($2)"
+    " set_config('plan_cache_mode', 'force_custom_plan', true), pg_advisory_xact_lock_shared($2)"
 )
 _LOCK_POSITION: Final = (
     "SELECT partition, sequence, next_offset, unread FROM projection_position WHERE partition = $1 FOR UPDATE"
