@@ -14,6 +14,7 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    FailFast,
     Field,
     PlainSerializer,
     PlainValidator,
@@ -216,8 +217,10 @@ PositiveSecondsField = Annotated[
     WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "maximum": MAX_SECONDS}),
 ]
 TagField = Annotated[Tag, PlainValidator(_read_tag), PlainSerializer(write_tag), WithJsonSchema(_TAG_SCHEMA)]
+# Lists fail at their first fault: it alone is told, and to describe 100,000 of them takes seconds.
 TagsField = Annotated[
     tuple[TagField, ...],
+    FailFast(),
     AfterValidator(_tag_set),
     Field(description=f"A set in order of first appearance; at most {bounds.MAX_TAGS} distinct tags."),
 ]
@@ -301,6 +304,7 @@ class Enqueue(CommandFields):
     due_time: TimeField | None = None
     parents: Annotated[
         tuple[KnownJobId, ...],
+        FailFast(),
         Field(description=f"More than {bounds.MAX_PARENTS} distinct ones are `TooManyParents`."),
     ] = ()
     mode: DependencyMode = DependencyMode.ON_SUCCESS
@@ -363,7 +367,7 @@ class Heartbeat(CommandFields):
 
     type: Literal["heartbeat"] = "heartbeat"
     worker_id: WorkerIdField
-    leases: list[LeaseRow]
+    leases: Annotated[list[LeaseRow], FailFast()]
     lease_seconds: PositiveSecondsField = DEFAULT_LEASE
 
 
@@ -420,7 +424,7 @@ class Report(CommandFields):
 
     type: Literal["report"] = "report"
     worker_id: WorkerIdField
-    outcomes: list[Annotated[Outcome, Field(discriminator="outcome")]]
+    outcomes: Annotated[list[Annotated[Outcome, Field(discriminator="outcome")]], FailFast()]
 
 
 class Cancel(CommandFields):
