@@ -27,6 +27,7 @@ from tidelog_events.transitions import (
 from tidelog_projections.batch import Batch, Position, Unread, advance
 from tidelog_projections.errors import Unstorable
 from tidelog_projections.fold import Changes, QueueSettings
+from tidelog_projections.history import History
 from tidelog_projections.rows import (
     CHANGING_COLUMNS,
     FOLDED_COLUMNS,
@@ -162,8 +163,14 @@ _PUT_AUDIT: Final = _insert("audit", _AUDIT_COLUMNS, "DO NOTHING")
 _PUT_REJECTS: Final = _insert("projection_rejects", _REJECT_COLUMNS, "DO NOTHING")
 
 
-async def apply(connection: Connection, batch: Batch, *, schema: str) -> Position:
+async def apply(connection: Connection, batch: Batch, *, schema: str, history: History) -> Position:
     """Take a batch into the tables of `schema`, in one transaction, and return the position after it.
+
+    Args:
+        connection: outside of a transaction.
+        batch: of one partition.
+        schema: where the tables are.
+        history: which steps of jobs are kept.
 
     Raises:
         SequenceGap: an event of the partition is missing before the batch; nothing was taken in.
@@ -177,7 +184,7 @@ async def apply(connection: Connection, batch: Batch, *, schema: str) -> Positio
             if step.position == start:
                 return start
             if step.events:
-                await write_changes(connection, await _fold(connection, step.events))
+                await write_changes(connection, await _fold(connection, step.events, history))
             await _put_rejects(connection, batch.partition, step.set_aside)
             await put_position(connection, step.position)
             return step.position
@@ -211,8 +218,8 @@ def _position_row(position: Position) -> tuple[int, int, int, int]:
     return position.partition, position.sequence, position.next_offset, position.unread
 
 
-async def _fold(connection: Connection, events: list[Transition]) -> Changes:
-    changes = Changes(await _read_jobs(connection, events), await _read_queues(connection, events))
+async def _fold(connection: Connection, events: list[Transition], history: History) -> Changes:
+    changes = Changes(await _read_jobs(connection, events), await _read_queues(connection, events), history)
     for event in events:
         changes.add(event)
     return changes

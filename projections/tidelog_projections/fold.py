@@ -32,6 +32,7 @@ from tidelog_events.transitions import (
     Succeeded,
     Transition,
 )
+from tidelog_projections.history import History
 from tidelog_projections.text import shown_tags
 
 
@@ -105,12 +106,17 @@ class Changes:
         jobs: the stored record of each job that the events name and that has a row. Payload and output need
             not be read for this, tags only for jobs to which an event adds some.
         queues: the stored settings of the queues that the events set.
+        history: which steps are kept.
     """
 
     def __init__(
-        self, jobs: Mapping[JobId, JobRecord], queues: Mapping[QueueName, QueueSettings] | None = None
+        self,
+        jobs: Mapping[JobId, JobRecord],
+        queues: Mapping[QueueName, QueueSettings] | None = None,
+        history: History = History.DETAIL,
     ) -> None:
         self._stored = jobs
+        self._history = history
         self.jobs: dict[JobId, JobChange] = {}
         self.queues: dict[QueueName, QueueSettings] = dict(queues or {})
         self.audit: list[AuditRow] = []
@@ -151,8 +157,8 @@ class Changes:
             change.has_output |= isinstance(event, Succeeded)
         if change.record is not None:
             self._count(event.queue, event.partition, before, change.record.state)
-        if isinstance(event, JobTransition):
-            change.history.append(event)
+        if isinstance(event, JobTransition) and (step := self._history.kept(event)) is not None:
+            change.history.append(step)
         self._audit_job(event)
 
     def _born(self, change: JobChange, event: Enqueued) -> None:

@@ -15,6 +15,7 @@ from tidelog_projections import apply, queries
 from tidelog_projections.batch import Batch, Position
 from tidelog_projections.connection import SCHEMA, Postgres
 from tidelog_projections.embedded import EmbeddedPostgres, embedded_folder
+from tidelog_projections.history import History
 from tidelog_projections.migration import ensure_schema
 from tidelog_projections.paging import DEFAULT_PAGE, JobFilter, JobOrder, JobPage
 from tidelog_projections.queries import HistoryStep, QueueDepths
@@ -36,13 +37,21 @@ class Projection:
     good is `ProjectionRefused`. A cancellation leaves nothing half written.
     """
 
-    def __init__(self, postgres: Postgres, server: EmbeddedPostgres | None = None) -> None:
+    def __init__(
+        self, postgres: Postgres, server: EmbeddedPostgres | None = None, history: History = History.DETAIL
+    ) -> None:
         self._postgres = postgres
         self._server = server
+        self._history = history
 
     @classmethod
     async def connect(
-        cls, address: str, *, max_connections: int = _MAX_CONNECTIONS, patience: float = _PATIENCE_SECONDS
+        cls,
+        address: str,
+        *,
+        max_connections: int = _MAX_CONNECTIONS,
+        patience: float = _PATIENCE_SECONDS,
+        history: History = History.DETAIL,
     ) -> Self:
         """Connect, and make the schema or bring it up to date if that is needed.
 
@@ -50,6 +59,7 @@ class Projection:
             address: a `postgresql://` DSN, or `embedded:FOLDER` for a server of its own in that folder.
             max_connections: the size of the pool.
             patience: seconds for which a lost connection is tried again.
+            history: which steps of jobs are kept by what is written through this object.
 
         Raises:
             ProjectionUnavailable: nobody answers there, or the user, password or database is refused.
@@ -72,12 +82,17 @@ class Projection:
             if server is not None:
                 await server.stop()
             raise
-        return cls(postgres, server)
+        return cls(postgres, server, history)
 
     @property
     def address(self) -> str:
         """Where Postgres is, without the password, for messages to people."""
         return self._postgres.address
+
+    @property
+    def history_policy(self) -> History:
+        """Which steps of jobs are kept."""
+        return self._history
 
     @property
     def postgres(self) -> Postgres:
@@ -105,7 +120,9 @@ class Projection:
             SequenceGap: an event is missing before or within the batch.
             Unstorable: a value among the events fits no column.
         """
-        return await self._postgres.run(lambda connection: apply.apply(connection, batch, schema=SCHEMA))
+        return await self._postgres.run(
+            lambda connection: apply.apply(connection, batch, schema=SCHEMA, history=self._history)
+        )
 
     async def positions(self) -> dict[Partition, Position]:
         """How far each partition has come; one that nothing was read of is missing."""

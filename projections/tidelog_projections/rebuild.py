@@ -19,6 +19,7 @@ from tidelog_projections.apply import SWAP_LOCK, apply, begin, put_position, wri
 from tidelog_projections.connection import SCHEMA
 from tidelog_projections.errors import ProjectionRefused, RebuildRunning
 from tidelog_projections.fold import Changes, QueueSettings
+from tidelog_projections.history import History
 from tidelog_projections.migration import migrate
 
 if TYPE_CHECKING:
@@ -50,14 +51,19 @@ class RestoredJob:
 class Rebuild:
     """A rebuild under way: `restore` each partition, `apply` what its log holds, then `finish`."""
 
-    def __init__(self, connection: Connection, address: str) -> None:
+    def __init__(self, connection: Connection, address: str, history: History) -> None:
         self._connection = connection
         self._address = address
+        self._history = history
 
     @classmethod
     @asynccontextmanager
-    async def begin(cls, postgres: Postgres) -> AsyncIterator[Rebuild]:
+    async def begin(cls, postgres: Postgres, history: History = History.DETAIL) -> AsyncIterator[Rebuild]:
         """Make an empty schema to fill. Left without `finish`, the old projection stands as it was.
+
+        Args:
+            postgres: where the projection is.
+            history: which steps of jobs are kept.
 
         Raises:
             RebuildRunning: another process is at it.
@@ -72,7 +78,7 @@ class Rebuild:
                 # What a rebuild that was killed has left.
                 await connection.execute(f"DROP SCHEMA IF EXISTS {NEW_SCHEMA} CASCADE")
                 await migrate(connection, NEW_SCHEMA, 0)
-            yield cls(connection, postgres.address)
+            yield cls(connection, postgres.address, history)
 
     async def restore(
         self, queues: Iterable[QueueSettings], jobs: Iterable[RestoredJob], position: Position
@@ -97,7 +103,7 @@ class Rebuild:
 
     async def apply(self, batch: Batch) -> Position:
         """Take in a batch of transitions, as `Projection.apply` does."""
-        return await apply(self._connection, batch, schema=NEW_SCHEMA)
+        return await apply(self._connection, batch, schema=NEW_SCHEMA, history=self._history)
 
     async def finish(self) -> None:
         """Put the new tables in the place of the old ones, atomically, with the rights that readers had.

@@ -8,7 +8,6 @@ import re
 import tomllib
 from collections.abc import Iterable
 from difflib import get_close_matches
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Final, Self
 
@@ -31,6 +30,7 @@ from tidelog.core.state import Retention
 from tidelog.log.topics import DEFAULT_PARTITIONS, DEFAULT_PREFIX, Topics
 from tidelog_events.errors import TidelogError
 from tidelog_events.instants import MAX_SECONDS, from_seconds
+from tidelog_projections.history import History
 
 _logger = logging.getLogger(__name__)
 
@@ -49,17 +49,6 @@ _SECRET: Final = frozenset({"postgres"})
 
 class SettingsError(TidelogError):
     """Settings are wrong. The message names each variable (or the key of the file) and what it should be."""
-
-
-class History(StrEnum):
-    """What the projection keeps of a job's history."""
-
-    OFF = "off"
-    """Nothing but the job itself."""
-    TRANSITIONS = "transitions"
-    """Its transitions, without failure details."""
-    DETAIL = "detail"
-    """Its transitions, and the failure details."""
 
 
 def _read_duration(value: object) -> float:

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from tidelog.core.state import Retention
-from tidelog.settings import History, Settings, SettingsError
+from tidelog.settings import Settings, SettingsError
 from tidelog_events.instants import SECOND, Micros
+from tidelog_projections.history import History
 
 HOUR = 3_600
 

@@ -68,7 +68,7 @@ async def open_projection(settings: Settings, *, create: bool = False) -> AsyncI
             f"There is no Postgres at {settings.postgres} (seen from {Path.cwd()}). {_START}, change to the "
             "right directory, or set TIDELOG_POSTGRES."
         )
-    async with await Projection.connect(settings.postgres) as projection:
+    async with await Projection.connect(settings.postgres, history=settings.history) as projection:
         yield projection
 
 

@@ -82,7 +82,9 @@ async def set_up(home: Path) -> AsyncIterator[Stage]:
     async with AsyncExitStack() as stack:
         log = await stack.enter_async_context(await open_log(settings.log))
         await log.create_topics(settings.topics.specs(settings.partitions))
-        projection = await stack.enter_async_context(await Projection.connect(settings.postgres))
+        projection = await stack.enter_async_context(
+            await Projection.connect(settings.postgres, history=settings.history)
+        )
         environment = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
         environment |= variables_of(settings)
         roles: list[RoleProcess] = []

@@ -62,7 +62,7 @@ async def rebuild(
     """
     partitions = await log.partitions(topics.transitions)
     now = RebuildProgress(partitions)
-    async with Rebuild.begin(projection.postgres) as new:
+    async with Rebuild.begin(projection.postgres, projection.history_policy) as new:
         for partition in map(Partition, range(partitions)):
             await _rebuild_partition(log, topics, new, partition, now, progress)
             now.done += 1
