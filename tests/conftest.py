@@ -1,10 +1,12 @@
-"""What several groups of tests need: a database of their own on a real PostgreSQL."""
+"""What several groups of tests need: a database of their own on a real PostgreSQL, and a real Kafka."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
+from tests.providers.kafka import GivenBroker, running_kafka, running_own_kafka
+from tests.providers.kafka_broker import Broker
 from tests.providers.postgres import create_database, drop_database, running_postgres
 
 
@@ -21,3 +23,20 @@ async def postgres_dsn(postgres_server: str) -> AsyncIterator[str]:
     dsn = await create_database(postgres_server)
     yield dsn
     await drop_database(postgres_server, dsn)
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker | GivenBroker]:
+    """A broker for all tests of the session; each uses topics, groups and ids of its own."""
+    with running_kafka(tmp_path_factory.mktemp("kafka")) as broker:
+        yield broker
+
+
+@pytest.fixture(scope="session")
+def own_kafka(kafka: Broker | GivenBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """A broker that a test may pause, kill and start again; at the end of the test it must run."""
+    if isinstance(kafka, Broker):
+        yield kafka
+        return
+    with running_own_kafka(tmp_path_factory.mktemp("own-kafka")) as broker:
+        yield broker

@@ -12,8 +12,22 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from uuid import uuid4
 
+import aiokafka
+from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
+
+from tidelog.log.kafka.log import KafkaLog
 from tidelog.log.memory import MemoryLog, MemoryStore
-from tidelog.log.port import Cleanup, Log, Member, NewRecord, Reader, Record, TopicPartition, TopicSpec
+from tidelog.log.port import (
+    Cleanup,
+    Isolation,
+    Log,
+    Member,
+    NewRecord,
+    Reader,
+    Record,
+    TopicPartition,
+    TopicSpec,
+)
 from tidelog.log.sqlite import SqliteLog
 
 SECONDS = 20.0
@@ -114,6 +128,37 @@ class SqliteCluster(Cluster):
         await asyncio.gather(*(log.close() for log in self._logs))
 
 
+class KafkaCluster(Cluster):
+    """A broker that stands for the whole session; each test uses topics and ids of its own."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._bootstrap = bootstrap
+        self._logs: list[KafkaLog] = []
+
+    async def connect(self) -> Log:
+        log = await KafkaLog.open(self._bootstrap)
+        self._logs.append(log)
+        return log
+
+    async def expire(self, topic: str) -> None:
+        """Delete the records. By itself a broker does it every few minutes, and by whole files."""
+        log = await self.connect()
+        tps = [TopicPartition(topic, partition) for partition in range(await log.partitions(topic))]
+        ends = {aiokafka.TopicPartition(*tp): RecordsToDelete(await log.end_offset(tp)) for tp in tps}
+        admin = AIOKafkaAdminClient(bootstrap_servers=self._bootstrap)
+        await admin.start()
+        try:
+            await admin.delete_records(ends)
+        finally:
+            await admin.close()
+
+    async def compact(self) -> None:
+        """Nothing: a broker compacts when it likes, and what is to hold has to hold before and after."""
+
+    async def close(self) -> None:
+        await asyncio.gather(*(log.close() for log in self._logs))
+
+
 def record(topic: str, value: str | None, *, partition: int = 0, key: str | None = "key") -> NewRecord:
     """A record of text."""
     return NewRecord(
@@ -135,9 +180,12 @@ async def append(log: Log, *records: NewRecord) -> list[int]:
 
 
 async def read_to_end(log: Log, topic: str, partition: int = 0, *, start: int = 0) -> list[Record]:
-    """All that a partition holds now, from an offset on."""
+    """All that was appended to a partition until now and will be seen, from an offset on.
+
+    Up to the uncommitted end, as a takeover reads: a broker shows a transaction a moment after its commit.
+    """
     tp = TopicPartition(topic, partition)
-    end = await log.end_offset(tp)
+    end = await log.end_offset(tp, Isolation.UNCOMMITTED)
     reader = await log.reader({tp: start})
     found: list[Record] = []
     async with asyncio.timeout(SECONDS):

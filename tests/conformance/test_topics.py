@@ -79,10 +79,11 @@ async def test_an_unknown_partition_is_refused(cluster: Cluster, log: Log, parti
 
 
 async def test_a_topic_created_after_a_refusal_is_found(cluster: Cluster, log: Log) -> None:
+    topic = f"{await cluster.new_topic()}-late"
     with pytest.raises(UnknownTopic):
-        await log.partitions("late")
-    await (await cluster.connect()).create_topics([TopicSpec("late", 1)])
-    assert await log.partitions("late") == 1
+        await log.partitions(topic)
+    await (await cluster.connect()).create_topics([TopicSpec(topic, 1)])
+    assert await log.partitions(topic) == 1
 
 
 async def test_a_compacted_topic_takes_no_record_without_a_key(cluster: Cluster, log: Log) -> None:

@@ -1,0 +1,271 @@
+"""A real Kafka broker that tests may also stop dead, kill and start again: on Java, or in a container.
+
+    python -m tests.providers.kafka_broker
+
+runs one until it is interrupted, and says its address.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from abc import ABC, abstractmethod
+from base64 import urlsafe_b64encode
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.providers.kafka_jars import VERSION, NoBroker, jars, java
+
+if TYPE_CHECKING:
+    from testcontainers.core.container import DockerContainer
+
+READY_SECONDS = 60.0
+_STOP_SECONDS = 10.0
+_FORMAT_SECONDS = 60.0
+_LOOK_SECONDS = 0.05
+_IMAGE = f"apache/kafka:{VERSION}"
+_HEAP = ["-Xms256m", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
+_DIE_TOO = ["setpriv", "--pdeathsig", "KILL"] if shutil.which("setpriv") else []
+"""Tests that are killed leave no broker behind, where util-linux is there to see to it."""
+
+_PROPERTIES = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "controller.listener.names": "CONTROLLER",
+    "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+    "auto.create.topics.enable": "false",
+    # One broker: no copies of anything, and few files for its own topics.
+    "offsets.topic.replication.factor": "1",
+    "offsets.topic.num.partitions": "4",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "transaction.state.log.num.partitions": "4",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    # After a kill a broker must not wait long for its own old session to end.
+    "broker.session.timeout.ms": "1000",
+    "broker.heartbeat.interval.ms": "200",
+    # A group of tests should not wait for members that never come.
+    "group.initial.rebalance.delay.ms": "0",
+}
+
+
+class Broker(ABC):
+    """A broker of one's own. `address` (host:port) stays the same over restarts."""
+
+    address: str
+
+    @abstractmethod
+    def pause(self) -> None:
+        """Stop it dead, as if the network were gone: connections stay open, and nothing answers."""
+
+    @abstractmethod
+    def resume(self) -> None:
+        """Let a paused one go on."""
+
+    @abstractmethod
+    def kill(self) -> None:
+        """kill -9."""
+
+    @abstractmethod
+    def start(self) -> None:
+        """Start it (again), and return when it answers."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """End it, and remove what it kept."""
+
+
+class JavaBroker(Broker):
+    """A process of this machine, with its files in a temporary folder.
+
+    Args:
+        log_file: where the broker's own log goes.
+        port: to listen at; a free one without it.
+    """
+
+    def __init__(self, log_file: Path, port: int | None = None) -> None:
+        self._java, self._jars = java(), jars()
+        port, controller_port = port or _free_port(), _free_port()
+        self.address = f"127.0.0.1:{port}"
+        self._log_file = log_file
+        self._folder = Path(tempfile.mkdtemp(prefix="tidelog-kafka-"))
+        self._process: subprocess.Popen[bytes] | None = None
+        self._properties = self._folder / "server.properties"
+        properties = _PROPERTIES | {
+            "listeners": f"PLAINTEXT://{self.address},CONTROLLER://127.0.0.1:{controller_port}",
+            "advertised.listeners": f"PLAINTEXT://{self.address}",
+            "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
+            "log.dirs": str(self._folder / "data"),
+        }
+        self._properties.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
+        self._format()
+
+    def pause(self) -> None:
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self._signal(signal.SIGCONT)
+
+    def kill(self) -> None:
+        self._signal(signal.SIGKILL)
+        self._wait(_STOP_SECONDS)
+
+    def start(self) -> None:
+        with self._log_file.open("ab") as log:
+            self._process = subprocess.Popen(
+                [*self._command("kafka.Kafka"), str(self._properties)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                cwd=self._folder,
+                start_new_session=True,  # an interrupt at the terminal is for the tests, which then stop it
+            )
+        deadline = time.monotonic() + READY_SECONDS
+        while not _answers(self.address):
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                self.stop()
+                raise NoBroker(f"The Kafka broker did not start. Its log is {self._log_file}.")
+            time.sleep(_LOOK_SECONDS)
+
+    def stop(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self.resume()
+            self._process.terminate()
+            try:
+                self._wait(_STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                self.kill()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _format(self) -> None:
+        """Without the format of its folder a broker refuses to start."""
+        cluster = urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
+        formatting = subprocess.run(
+            [*self._command("kafka.tools.StorageTool"), "format", "-t", cluster, "-c", str(self._properties)],
+            capture_output=True,
+            text=True,
+            timeout=_FORMAT_SECONDS,
+            check=False,
+        )
+        if formatting.returncode != 0:
+            raise NoBroker(f"The folder of the Kafka broker could not be formatted: {formatting.stderr}")
+
+    def _command(self, main: str) -> list[str]:
+        level = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
+        return [*_DIE_TOO, self._java, *_HEAP, level, "-cp", f"{self._jars}/*", main]
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._process is None or self._process.poll() is not None:
+            raise RuntimeError("this broker does not run")
+        self._process.send_signal(number)
+
+    def _wait(self, seconds: float) -> None:
+        if self._process is not None:
+            self._process.wait(seconds)
+
+
+class DockerBroker(Broker):
+    """A container of Kafka's own image, at a fixed port of this host: it keeps its address over restarts."""
+
+    def __init__(self) -> None:
+        # Not at the top: without Docker the tests do not need the package.
+        from testcontainers.core.container import DockerContainer
+
+        port = _free_port()
+        self.address = f"127.0.0.1:{port}"
+        container: DockerContainer = DockerContainer(_IMAGE).with_bind_ports(9092, port)
+        properties = _PROPERTIES | {
+            "listeners": "PLAINTEXT://0.0.0.0:9092,CONTROLLER://localhost:9093",
+            "advertised.listeners": f"PLAINTEXT://{self.address}",
+            "controller.quorum.voters": "1@localhost:9093",
+        }
+        for name, value in properties.items():
+            container.with_env(f"KAFKA_{name.upper().replace('.', '_')}", value)
+        self._container = container
+        self._is_created = False
+
+    def pause(self) -> None:
+        self._container.get_wrapped_container().pause()
+
+    def resume(self) -> None:
+        self._container.get_wrapped_container().unpause()
+
+    def kill(self) -> None:
+        self._container.get_wrapped_container().kill()
+
+    def start(self) -> None:
+        if self._is_created:
+            self._container.get_wrapped_container().start()
+        else:
+            self._container.start()
+            self._is_created = True
+        deadline = time.monotonic() + READY_SECONDS
+        while not _answers(self.address):
+            if time.monotonic() > deadline:
+                self.stop()
+                raise NoBroker(f"The container {_IMAGE} did not answer at {self.address}.")
+            time.sleep(_LOOK_SECONDS)
+
+    def stop(self) -> None:
+        if self._is_created:
+            self._container.stop()
+
+
+def has_docker() -> bool:
+    """Whether a Docker daemon answers."""
+    if shutil.which("docker") is None:
+        return False
+    return subprocess.run(["docker", "info"], capture_output=True, timeout=10, check=False).returncode == 0
+
+
+def own_broker(log_file: Path) -> Broker:
+    """A broker that is started here, and may be killed: a container, or else a process. Raises `NoBroker`."""
+    return DockerBroker() if has_docker() else JavaBroker(log_file)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+_API_VERSIONS = bytes.fromhex("0000000a 0012 0000 00000001 ffff")
+"""The smallest request there is: ApiVersions v0, correlation id 1, no client id."""
+
+
+def _answers(address: str) -> bool:
+    """Whether a broker answers a request; it listens long before it does."""
+    host, port = address.rsplit(":", 1)
+    try:
+        with socket.create_connection((host, int(port)), timeout=1) as connection:
+            connection.sendall(_API_VERSIONS)
+            return connection.recv(4) != b""
+    except OSError:
+        return False
+
+
+def main() -> None:
+    """Run a broker until an interrupt."""
+    broker = own_broker(Path(tempfile.gettempdir()) / f"tidelog-kafka-{os.getpid()}.log")
+    try:
+        broker.start()
+        sys.stdout.write(f"Kafka {VERSION} at {broker.address}: TIDELOG_LOG=kafka://{broker.address}\n")
+        sys.stdout.flush()
+        with contextlib.suppress(KeyboardInterrupt):
+            signal.pause()
+    finally:
+        broker.stop()
+
+
+if __name__ == "__main__":
+    main()
