@@ -135,9 +135,9 @@ async def run_roles(roles: list[Role], stop: asyncio.Event) -> None:
             event.set()
             await asyncio.wait([task])
     except asyncio.CancelledError:
-        for task in tasks:
+        for task in tasks:  # in order here too: what a worker gives back in its last moment counts
             task.cancel()
-        await asyncio.wait(tasks)
+            await asyncio.wait([task])
         raise
     finally:
         asked.cancel()

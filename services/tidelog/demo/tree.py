@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from tidelog_events.errors import TidelogError
+from tidelog.cli.exits import WrongUse
 
 MAX_FILES: Final = 5_000
 MAX_FILE_BYTES: Final = 64 << 20
@@ -42,7 +42,7 @@ _LEFT_OUT: Final = frozenset(
 )
 
 
-class NotAFolder(TidelogError):
+class NotAFolder(WrongUse):
     """The demonstration was asked to work on something that is no readable folder."""
 
 
