@@ -18,14 +18,15 @@ from tests.core.witness import Witness
 
 from tidelog.core.changelog import InputPositions, position_change, restore, take_changes
 from tidelog.core.decide import decide, end_parked_waits, fire_timers
-from tidelog.core.decision import Decision
+from tidelog.core.decision import Addressed, Decision
 from tidelog.core.state import Job, PartitionState, Queue, Retention
 from tidelog_events.identity import JobId, Partition, QueueName
 from tidelog_events.instants import SECOND, Instant, Micros
 from tidelog_events.parsing import Refusal, parse_command
 from tidelog_events.record import RECORD_FIELDS, JobRecord
+from tidelog_events.replies import CancelRequestedPush, ReportReply, RowResult
 from tidelog_events.states import JobState
-from tidelog_events.transitions import Transition
+from tidelog_events.transitions import Leased, LeaseExpired, Transition
 from tidelog_events.wire import WireObject
 
 RETENTION = Retention(
@@ -36,7 +37,11 @@ RETENTION = Retention(
 )
 
 QUEUES = st.sampled_from(["q", "r"])
-JOB_IDS = st.builds("{}/{}".format, QUEUES, st.integers(0, 7))
+ALL_JOB_IDS = [f"{queue}/{number}" for queue in "qr" for number in range(8)]
+JOB_IDS = st.sampled_from(ALL_JOB_IDS)
+MODES = st.sampled_from(["OnSuccess", "OnAnyTerminal"])
+DUE_TIMES = st.sampled_from([None, None, None, "1970-01-01T00:00:20Z", "1970-01-01T00:00:00Z"])
+ERRORS = st.sampled_from([None] * 9 + ["attempt", "lease", "worker"])
 WORKERS = st.sampled_from(["v", "w"])
 DELAYS = st.sampled_from([0, 0.5, 1, 3, 7])
 COMMAND_IDS = st.sampled_from(["c", "d", None])
@@ -48,7 +53,7 @@ RETRIES = st.one_of(
         st.lists(DELAYS, min_size=1, max_size=2),
     ),
 )
-OUTCOMES = st.sampled_from(
+OUTCOMES: st.SearchStrategy[WireObject] = st.sampled_from(
     [
         {"outcome": "Success", "output": 7, "add_tags": ["done"]},
         {"outcome": "Success", "output": "too large"},
@@ -73,26 +78,40 @@ class PartitionMachine(RuleBasedStateMachine):
         self.changelog: dict[str, bytes] = {}
         self.witness = Witness(RETENTION)
 
-    @rule(
-        job_id=JOB_IDS,
-        parents=st.lists(JOB_IDS, max_size=3),
-        mode=st.sampled_from(["OnSuccess", "OnAnyTerminal"]),
-        retry=RETRIES,
-        due=st.sampled_from([None, None, "1970-01-01T00:00:20Z", "1970-01-01T00:00:00Z"]),
-        command_id=COMMAND_IDS,
-    )
+    @rule(data=st.data(), count=st.integers(1, 4), retry=RETRIES, command_id=COMMAND_IDS)
     def enqueue(
-        self,
-        job_id: str,
-        parents: list[str],
-        mode: str,
-        retry: WireObject | None,
-        due: str | None,
-        command_id: str | None,
+        self, data: st.DataObject, count: int, retry: WireObject | None, command_id: str | None
     ) -> None:
-        known = [parent for parent in parents if JobId(parent) in self.witness.jobs]
-        fields = {"mode": mode, "retry": retry, "due_time": due, "command_id": command_id}
-        self.command(playing.enqueue(job_id, parents=known or parents[:1], **fields))
+        """Bear jobs under free ids, mostly below jobs that are there."""
+        for _ in range(count):
+            free = [job_id for job_id in ALL_JOB_IDS if JobId(job_id) not in self.witness.jobs]
+            if not free:
+                return
+            known = sorted(self.witness.jobs)
+            parents = data.draw(st.lists(st.sampled_from(known), max_size=3)) if known else []
+            self.command(
+                playing.enqueue(
+                    data.draw(st.sampled_from(free)),
+                    parents=parents,
+                    mode=data.draw(MODES),
+                    due_time=data.draw(DUE_TIMES),
+                    retry=retry,
+                    command_id=command_id,
+                )
+            )
+
+    @rule(job_id=JOB_IDS, parents=st.lists(JOB_IDS, max_size=2), mode=MODES, command_id=COMMAND_IDS)
+    def enqueue_blindly(self, job_id: str, parents: list[str], mode: str, command_id: str | None) -> None:
+        """Under any id, perhaps a taken one, below any others, perhaps unknown ones."""
+        self.command(playing.enqueue(job_id, parents=parents, mode=mode, command_id=command_id))
+
+    @rule(data=st.data(), queue=QUEUES, worker=WORKERS, max_jobs=st.integers(1, 4))
+    def work(self, data: st.DataObject, queue: str, worker: str, max_jobs: int) -> None:
+        """Claim, and report at once what was granted."""
+        self.command(playing.claim(queue, worker, max_jobs=max_jobs, reply_to=f"inbox-{worker}"))
+        held = [job for job in self.witness.in_state(JobState.LEASED) if job.lease_owner == worker]
+        rows = [{**playing.lease(job.job_id, job.attempt), **data.draw(OUTCOMES)} for job in held]
+        self.report_rows(worker, rows)
 
     @rule(
         queue=QUEUES,
@@ -102,7 +121,9 @@ class PartitionMachine(RuleBasedStateMachine):
         wait_seconds=st.sampled_from([0, 0, 2, 5]),
     )
     def claim(self, queue: str, worker: str, max_jobs: int, lease_seconds: int, wait_seconds: int) -> None:
-        self.command(
+        self.timers()
+        grantable = self.witness.grantable(QueueName(queue), self.now)
+        decision = self.command(
             playing.claim(
                 queue,
                 worker,
@@ -112,23 +133,31 @@ class PartitionMachine(RuleBasedStateMachine):
                 reply_to=f"inbox-{worker}",
             )
         )
+        leased = [output for output in decision.outputs if isinstance(output, Leased)]
+        assert len(leased) == min(max_jobs, grantable), "what is due is granted"
 
-    @rule(data=st.data(), outcomes=st.lists(OUTCOMES, min_size=1, max_size=3), off=st.integers(-1, 9))
-    def report(self, data: st.DataObject, outcomes: list[WireObject], off: int) -> None:
-        rows = [{**self.lease_row(data, off), **outcome} for outcome in outcomes]
-        for row in rows:
-            if row.get("output") == "too large":
-                row["output"] *= 10_000
-        self.command(playing.report(data.draw(WORKERS), *rows))
+    @rule(data=st.data(), outcomes=st.lists(OUTCOMES, min_size=1, max_size=3))
+    def report(self, data: st.DataObject, outcomes: list[WireObject]) -> None:
+        worker, rows = self.rows_of_a_worker(data, len(outcomes))
+        self.report_rows(worker, [{**row, **outcome} for row, outcome in zip(rows, outcomes, strict=True)])
 
-    @rule(data=st.data(), seconds=st.sampled_from([0.5, 1, 4, 20]), off=st.integers(-1, 9))
-    def heartbeat(self, data: st.DataObject, seconds: float, off: int) -> None:
-        row = self.lease_row(data, off)
-        self.command(playing.heartbeat(data.draw(WORKERS), row, row, lease_seconds=seconds))
+    @rule(data=st.data(), seconds=st.sampled_from([0.5, 1, 4, 20]), count=st.integers(1, 3))
+    def heartbeat(self, data: st.DataObject, seconds: float, count: int) -> None:
+        worker, rows = self.rows_of_a_worker(data, count)
+        self.command(playing.heartbeat(worker, *rows, lease_seconds=seconds))
 
     @rule(job_id=JOB_IDS, actor=st.sampled_from([None, "ann"]))
     def cancel(self, job_id: str, actor: str | None) -> None:
-        self.command(playing.cancel(job_id, actor=actor))
+        self.timers()
+        seen = self.witness.jobs.get(JobId(job_id))
+        owner = None if seen is None else seen.record.lease_owner
+        decision = self.command(playing.cancel(job_id, actor=actor))
+        told = [
+            output.to
+            for output in decision.outputs
+            if isinstance(output, Addressed) and isinstance(output.answer, CancelRequestedPush)
+        ]
+        assert told == ([] if owner is None else [f"inbox-{owner}"]), "the owner is told"
 
     @rule(job_id=JOB_IDS)
     def requeue(self, job_id: str) -> None:
@@ -146,7 +175,7 @@ class PartitionMachine(RuleBasedStateMachine):
     def limit(self, queue: str, bound: int | None) -> None:
         self.command(playing.limit(queue, bound))
 
-    @rule(micros=st.sampled_from([1, SECOND // 2, SECOND, 4 * SECOND, 30 * SECOND]))
+    @rule(micros=st.sampled_from([1, SECOND // 2, SECOND, 2 * SECOND, 4 * SECOND, 30 * SECOND]))
     def time_passes(self, micros: int) -> None:
         """The engine is asleep in between: what falls due is handled late, all at once."""
         self.now = Instant(self.now + micros)
@@ -188,30 +217,77 @@ class PartitionMachine(RuleBasedStateMachine):
             assert queue.leased == len(self.witness.in_state(JobState.LEASED, name))
         assert self.living.sequence == self.witness.sequence
 
-    def lease_row(self, data: st.DataObject, off: int) -> WireObject:
-        """A lease that is held, mostly; its numbers are off by some now and then."""
+    @invariant()
+    def no_claim_waits_beside_work_that_it_could_have(self) -> None:
+        for name in self.living.waiting_queues:
+            assert self.witness.grantable(name, self.now) == 0
+
+    def report_rows(self, worker: str, rows: list[WireObject]) -> None:
+        for row in rows:
+            if row.get("output") == "too large":
+                row["output"] *= 10_000
+        self.timers()
+        held = [self.holds(worker, row) for row in rows]
+        decision = self.command(playing.report(worker, *rows))
+        (reply,) = [
+            output.answer
+            for output in decision.outputs
+            if isinstance(output, Addressed) and isinstance(output.answer, ReportReply)
+        ]
+        for result, was_held in zip(reply.results, held, strict=True):
+            assert was_held or result is RowResult.STALE_LEASE, "the fence holds"
+
+    def holds(self, worker: str, row: WireObject) -> bool:
+        """The fence, as the log alone tells it."""
+        seen = self.witness.jobs.get(row["job_id"])
+        if seen is None or seen.record.state is not JobState.LEASED:
+            return False
+        record = seen.record
+        return (record.lease_owner, record.attempt, seen.lease) == (
+            worker,
+            row["attempt"],
+            row.get("lease", seen.lease),
+        )
+
+    def rows_of_a_worker(self, data: st.DataObject, count: int) -> tuple[str, list[WireObject]]:
+        """Leases that a worker holds, mostly: a row, or the worker, is wrong now and then."""
         held = self.witness.in_state(JobState.LEASED)
         if not held:
-            return playing.lease(data.draw(JOB_IDS))
-        record = data.draw(st.sampled_from(held))
-        lease = self.living.jobs[record.job_id].lease
-        assert lease is not None
-        if off == 0:
-            return playing.lease(record.job_id, record.attempt + 1)
-        return playing.lease(record.job_id, record.attempt, lease=lease - 1 if off == -1 else lease)
+            return data.draw(WORKERS), [playing.lease(data.draw(JOB_IDS)) for _ in range(count)]
+        rows: list[WireObject] = []
+        worker = str(held[0].lease_owner)
+        for _ in range(count):
+            record = data.draw(st.sampled_from(held))
+            lease = self.witness.jobs[record.job_id].lease
+            assert lease is not None
+            match data.draw(ERRORS):
+                case "attempt":
+                    rows.append(playing.lease(record.job_id, record.attempt + 1))
+                case "lease":
+                    rows.append(playing.lease(record.job_id, record.attempt, lease=lease - 1))
+                case "worker":
+                    worker = "somebody else"
+                case _:
+                    worker = str(record.lease_owner)
+                    rows.append(playing.lease(record.job_id, record.attempt, lease=lease))
+        return worker, rows + [playing.lease("q/none")] * (count - len(rows))
 
-    def command(self, written: WireObject) -> None:
+    def command(self, written: WireObject) -> Decision:
         command = parse_command(written)
         assert not isinstance(command, Refusal), command
         self.timers()
         self.position += 1
-        self.both(lambda state: decide(state, deepcopy(command), self.now, (self.position,)))
+        return self.both(lambda state: decide(state, deepcopy(command), self.now, (self.position,)))
 
     def timers(self) -> None:
-        while self.both(lambda state: fire_timers(state, self.now)).outputs:
-            pass
+        while outputs := self.both(lambda state: fire_timers(state, self.now)).outputs:
+            expired = [event.job_id for event in outputs if isinstance(event, LeaseExpired)]
+            assert expired == sorted(expired, key=self.enqueue_order), "expiries go by enqueue order"
         self.both(lambda state: end_parked_waits(state, self.now))
         self.witness.check_after_timers(self.now)
+
+    def enqueue_order(self, job_id: JobId) -> int:
+        return self.living.jobs[job_id].enqueue_sequence
 
     def both(self, decision_of: Callable[[PartitionState], Decision]) -> Decision:
         """Let both decide; see that they decide alike, and that it is allowed."""
@@ -257,7 +333,7 @@ def essence(state: PartitionState) -> object:
 _slow = os.environ.get("TIDELOG_RANDOM") == "slow"
 TestRandomScripts = PartitionMachine.TestCase
 TestRandomScripts.settings = settings(
-    max_examples=2_000 if _slow else 60,
+    max_examples=2_000 if _slow else 150,
     stateful_step_count=120 if _slow else 50,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],

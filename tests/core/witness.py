@@ -15,6 +15,7 @@ from tidelog_events.transitions import (
     JobFact,
     JobTransition,
     Leased,
+    LeaseExpired,
     ParentResolved,
     Purged,
     QueueFact,
@@ -36,6 +37,7 @@ class _Seen:
     ordinal: int
     parents: list[Life]
     resolved: set[Life] = field(default_factory=set)
+    lease: Sequence | None = None
 
     @property
     def life(self) -> Life:
@@ -69,6 +71,16 @@ class Witness:
             if seen.record.state is state and queue in (None, seen.record.queue)
         ]
 
+    def grantable(self, name: QueueName, now: Instant) -> int:
+        """How many jobs of a queue a claim could be granted now."""
+        queue = self.queue(name)
+        if queue.paused:
+            return 0
+        due = sum(job.due_time <= now for job in self.in_state(JobState.SCHEDULED, name))
+        if queue.limit is None:
+            return due
+        return max(0, min(due, queue.limit - len(self.in_state(JobState.LEASED, name))))
+
     def see(self, event: Transition) -> None:
         """Take the next event in."""
         assert event.sequence == self.sequence, "sequences are dense"
@@ -101,6 +113,9 @@ class Witness:
     def _see_fact(self, event: JobFact) -> None:
         seen = self.jobs[event.job_id]
         before = seen.record.state
+        if before is JobState.LEASED and seen.record.lease_expiry is not None:
+            expired = isinstance(event, LeaseExpired)
+            assert (seen.record.lease_expiry <= event.at) is expired, "a lease ends at its expiry"
         if isinstance(event, JobTransition):
             assert (before, event.state) in LEGAL_STEPS, f"{before} to {event.state}"
             assert event.ordinal == seen.ordinal + 1, "ordinals are dense"
@@ -109,6 +124,7 @@ class Witness:
             assert event.state is before
         if isinstance(event, Leased):
             self._see_lease(seen.record, event)
+            seen.lease = event.sequence
         elif isinstance(event, ParentResolved):
             self._see_edge(seen, event)
         else:
