@@ -28,7 +28,7 @@ _CORE_BATCH = 100
 _MICROS = 1_000_000
 
 ONE_BY_ONE = Figure("core, one job a command", "commands/s", AtLeast(30_000))
-IN_BATCHES = Figure(f"core, {_CORE_BATCH} jobs a claim and a report", "jobs/s")
+IN_BATCHES = Figure(f"core, {_CORE_BATCH} jobs a command", "jobs/s")
 ENQUEUED = Figure("enqueue", "jobs/s")
 DRAINED = Figure("no-op drain", "jobs/s", AtLeast(2_000))
 DRAIN_ENGINE = Figure("no-op drain, engine", "CPU µs/job")
