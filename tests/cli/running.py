@@ -145,8 +145,12 @@ class Process:
 
     def __exit__(self, *_: object) -> None:
         if self.popen.poll() is None:
-            self.popen.kill()
-            self.popen.wait(SECONDS)
+            self.popen.terminate()  # not killed: it may be the last user of an embedded Postgres
+            try:
+                self.popen.wait(SECONDS)
+            except subprocess.TimeoutExpired:
+                self.popen.kill()
+                self.popen.wait(SECONDS)
         for stream in (self.popen.stdout, self.popen.stderr):
             if stream is not None:
                 stream.close()

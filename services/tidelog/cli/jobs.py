@@ -118,8 +118,10 @@ async def history(job_id: JobIdArgument, as_json: JsonOption = False) -> None:
     async with open_projection(settings) as projection:
         await catch_up(settings, projection, queue_of(known))
         steps = await projection.history(known)
+        if not steps and await projection.job(known) is None:
+            raise _no_such_job(job_id)
     if not steps:
-        raise _no_such_job(job_id)
+        say(f"tidelog: no steps of {known} are kept (TIDELOG_HISTORY={settings.history}).")
     if as_json:
         print_json({"job_id": known, "transitions": [_written(step) for step in steps]})
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import tempfile
 import time
@@ -73,12 +74,19 @@ async def _end(task: asyncio.Future[bool]) -> None:
 
 @asynccontextmanager
 async def _home(*, keep: bool) -> AsyncIterator[Path]:
-    home = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="tidelog-demo-"))
+    home = await asyncio.to_thread(_make_home)
     try:
         yield home
     finally:
         if not keep:
             await asyncio.to_thread(shutil.rmtree, home)
+
+
+def _make_home() -> Path:
+    home = Path(tempfile.mkdtemp(prefix="tidelog-demo-"))
+    if os.geteuid() == 0:
+        home.chmod(0o755)  # Postgres does not run as root, and its account has to get at its data
+    return home
 
 
 async def _run(root: Path, home: Path, *, keep: bool, hasher: Hasher) -> bool:
