@@ -19,6 +19,7 @@ import time
 import uuid
 from abc import ABC, abstractmethod
 from base64 import urlsafe_b64encode
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,7 +35,8 @@ _LOOK_SECONDS = 0.05
 _IMAGE = f"apache/kafka:{VERSION}"
 _HEAP = ["-Xms256m", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
 _DIE_TOO = ["setpriv", "--pdeathsig", "KILL"] if shutil.which("setpriv") else []
-"""Tests that are killed leave no broker behind, where util-linux is there to see to it."""
+"""Tests that are killed leave no broker behind, where util-linux is there to see to it. The kernel looks at the
+thread that started the broker, so that has to live as long as it does."""
 
 _PROPERTIES = {
     "process.roles": "broker,controller",
@@ -53,6 +55,8 @@ _PROPERTIES = {
     # After a kill a broker must not wait long for its own old session to end.
     "broker.session.timeout.ms": "1000",
     "broker.heartbeat.interval.ms": "200",
+    # How soon it notices a transaction that has been open for too long.
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "200",
     # A group of tests should not wait for members that never come.
     "group.initial.rebalance.delay.ms": "0",
 }
@@ -99,6 +103,7 @@ class JavaBroker(Broker):
         self._log_file = log_file
         self._folder = Path(tempfile.mkdtemp(prefix="tidelog-kafka-"))
         self._process: subprocess.Popen[bytes] | None = None
+        self._parent = ThreadPoolExecutor(1, thread_name_prefix="kafka")
         self._properties = self._folder / "server.properties"
         properties = _PROPERTIES | {
             "listeners": f"PLAINTEXT://{self.address},CONTROLLER://127.0.0.1:{controller_port}",
@@ -120,15 +125,7 @@ class JavaBroker(Broker):
         self._wait(_STOP_SECONDS)
 
     def start(self) -> None:
-        with self._log_file.open("ab") as log:
-            self._process = subprocess.Popen(
-                [*self._command("kafka.Kafka"), str(self._properties)],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                cwd=self._folder,
-                start_new_session=True,  # an interrupt at the terminal is for the tests, which then stop it
-            )
+        self._process = self._parent.submit(self._spawn).result()
         deadline = time.monotonic() + READY_SECONDS
         while not _answers(self.address):
             if self._process.poll() is not None or time.monotonic() > deadline:
@@ -144,7 +141,19 @@ class JavaBroker(Broker):
                 self._wait(_STOP_SECONDS)
             except subprocess.TimeoutExpired:
                 self.kill()
+        self._parent.shutdown()
         shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _spawn(self) -> subprocess.Popen[bytes]:
+        with self._log_file.open("ab") as log:
+            return subprocess.Popen(
+                [*self._command("kafka.Kafka"), str(self._properties)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                cwd=self._folder,
+                start_new_session=True,  # an interrupt at the terminal is for the tests, which then stop it
+            )
 
     def _format(self) -> None:
         """Without the format of its folder a broker refuses to start."""

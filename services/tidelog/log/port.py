@@ -170,6 +170,7 @@ class Reader(ABC):
         """The next records of any of the partitions, in order within each; empty when `timeout` passes first.
 
         Returns as soon as there is one, with what else is there at once (an adapter may stop at a few MiB).
+        It may return empty early when the position has moved past a gap, behind which there is nothing yet.
         A cancellation loses nothing.
 
         Raises:

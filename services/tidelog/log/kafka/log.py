@@ -59,7 +59,12 @@ class KafkaLog(Log):
 
     async def create_topics(self, topics: Sequence[TopicSpec]) -> list[str]:
         self._refuse_closed()
-        return await self._topics.create(topics)
+        created = await self._topics.create(topics)
+        # Brokers hear of a new topic only a bit later, and lead its partitions later still.
+        await self._offsets.until_served(
+            [TopicPartition(spec.name, number) for spec in topics for number in range(spec.partitions)]
+        )
+        return created
 
     async def partitions(self, topic: str) -> int:
         self._refuse_closed()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 
 import aiokafka
 from aiokafka import AIOKafkaConsumer
@@ -39,6 +40,13 @@ class KafkaOffsets:
         with self._connection.explaining(f"the end of {tp.topic}[{tp.partition}] was looked up"):
             async with asyncio.timeout(CONNECT_SECONDS):
                 return _only(await consumer.end_offsets([aiokafka.TopicPartition(*tp)]))
+
+    async def until_served(self, tps: Collection[TopicPartition]) -> None:
+        """Wait until there is a leader for each of the partitions that answers for it. Raises `LogUnavailable`."""
+        consumer = await self._consumer(Isolation.UNCOMMITTED)
+        with self._connection.explaining(f"{len(tps)} new partitions were waited for"):
+            async with asyncio.timeout(CONNECT_SECONDS):
+                await consumer.end_offsets([aiokafka.TopicPartition(*tp) for tp in tps])
 
     async def close(self) -> None:
         """Let go of the brokers."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import aiokafka
 from aiokafka import AIOKafkaConsumer
@@ -21,6 +21,7 @@ _FETCH_BYTES = 4 * 1024 * 1024
 """Of one partition at a time."""
 _FETCH_ALL_BYTES = 16 * 1024 * 1024
 _FETCH_WAIT_MS = 500
+_LOOK_UP_SECONDS = 0.05
 _SILENT_SECONDS = 20.0
 """A broker answers a fetch within `_FETCH_WAIT_MS`, with records or without. One that has been silent for so
 long is gone; aiokafka alone would go on trying and say nothing."""
@@ -35,10 +36,15 @@ class KafkaReader(Reader):
         bounds: KafkaOffsets,
         client: AIOKafkaConsumer,
         offsets: Mapping[TopicPartition, int],
+        isolation: Isolation,
     ) -> None:
         self._connection = connection
         self._bounds = bounds
         self._client = client
+        is_committed = isolation is Isolation.COMMITTED
+        self._end_of: Callable[[aiokafka.TopicPartition], int | None] = (
+            client.last_stable_offset if is_committed else client.highwater
+        )
         self._partitions = {tp: aiokafka.TopicPartition(*tp) for tp in offsets}
         self._positions = dict(offsets)
         self._last_fetch = 0
@@ -64,7 +70,7 @@ class KafkaReader(Reader):
             fetch_max_wait_ms=_FETCH_WAIT_MS,
         )
         await connection.start(client, "a reader was opened")
-        reader = cls(connection, bounds, client, offsets)
+        reader = cls(connection, bounds, client, offsets, isolation)
         client.assign(list(reader._partitions.values()))
         for tp, offset in offsets.items():
             client.seek(reader._partitions[tp], offset)
@@ -129,8 +135,32 @@ class KafkaReader(Reader):
         return found
 
     async def _wait(self, max_records: int, timeout: float) -> list[ConsumerRecord]:
-        fetched = await self._client.getmany(timeout_ms=math.ceil(timeout * 1_000), max_records=max_records)
-        return [record for records in fetched.values() for record in records]
+        """The next records, whenever they come.
+
+        Nothing, and early, once it has come past aborted transactions: somebody who reads up to an end must not
+        wait there for a record that may never be written. aiokafka does not wake up for that.
+        """
+        deadline = time.monotonic() + timeout
+        while True:
+            before = dict(self._positions)
+            remaining = max(0.0, deadline - time.monotonic())
+            patience = remaining if self._is_at_the_end() else min(remaining, _LOOK_UP_SECONDS)
+            fetched = await self._client.getmany(
+                timeout_ms=math.ceil(patience * 1_000), max_records=max_records
+            )
+            if fetched:
+                return [record for records in fetched.values() for record in records]
+            await self._follow_positions()
+            if patience == remaining or self._positions != before:
+                return []
+
+    def _is_at_the_end(self) -> bool:
+        """Whether all has been read that was in the log at the last fetch."""
+        for tp, partition in self._partitions.items():
+            end = self._end_of(partition)
+            if end is None or self._positions[tp] < end:
+                return False
+        return True
 
     async def _follow_positions(self) -> None:
         """They move past the markers of transactions, too, which no record tells.

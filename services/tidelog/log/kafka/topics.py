@@ -88,7 +88,6 @@ class KafkaTopics:
         created = await self._create([by_name[name] for name in missing])
         # Another process may have been faster, with other ideas.
         await self._refuse_mismatch(by_name)
-        await self._until_there(missing)
         return created
 
     async def _refuse_mismatch(self, by_name: Mapping[str, TopicSpec]) -> list[str]:
@@ -121,13 +120,6 @@ class KafkaTopics:
                     f" {message or for_code(code).__name__}."
                 )
         return created
-
-    async def _until_there(self, names: Sequence[str]) -> None:
-        """Wait until the brokers know the topics, with their leaders: they hear of them a bit later."""
-        with self._connection.explaining(f"the new topics {', '.join(names)} were waited for"):
-            async with asyncio.timeout(CONNECT_SECONDS):
-                while len(await self._describe(names)) < len(names):  # noqa: ASYNC110 - no broker would tell
-                    await asyncio.sleep(_RETRY_SECONDS)
 
     async def _describe(self, names: Sequence[str]) -> dict[str, int]:
         """The partition counts of those that exist, and whose partitions all have a leader."""
