@@ -27,7 +27,7 @@ async def test_a_refused_message_aborts_the_whole_transaction(
     wide_topic = await cluster.new_topic(2)
     writer = await log.writer(narrow_topic)
     await writer.append([record(narrow_topic, "before"), record(wide_topic, "before")], timeout=SECONDS)
-    with pytest.raises(RecordTooLarge, match="max.message.bytes"):
+    with pytest.raises(RecordTooLarge, match=r"max\.message\.bytes"):
         await writer.append(
             [
                 record(wide_topic, "aborted"),
@@ -57,7 +57,7 @@ async def test_a_producer_goes_on_after_a_refused_message(log: Log, narrow_topic
     producer = await log.producer()
     for number in range(3):
         await producer.append([record(narrow_topic, f"small {number}")], timeout=SECONDS)
-        with pytest.raises(RecordTooLarge, match="max.message.bytes"):
+        with pytest.raises(RecordTooLarge, match=r"max\.message\.bytes"):
             await producer.append([record(narrow_topic, _TOO_LARGE)], timeout=SECONDS)
     assert values(await read_to_end(log, narrow_topic)) == ["small 0", "small 1", "small 2"]
 

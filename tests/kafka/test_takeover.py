@@ -8,11 +8,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 from aiokafka import AIOKafkaProducer
-from tests.conformance.cluster import SECONDS, KafkaCluster, append
+from tests.conformance.cluster import SECONDS, KafkaCluster
 
 from tidelog.core.changelog import InputPositions, position_change
 from tidelog.core.state import PartitionState, Retention
-from tidelog.engine.engine import Engine
 from tidelog.engine.takeover import Tenure, take_over
 from tidelog.log.port import Fenced, Isolation, Log, NewRecord, TopicPartition
 from tidelog.log.topics import Topics
@@ -22,7 +21,7 @@ _COMMITTED = 25
 
 
 @pytest.fixture
-async def state(cluster: KafkaCluster, log: Log, topics: Topics) -> TopicPartition:
+async def state(log: Log, topics: Topics) -> TopicPartition:
     await log.create_topics(topics.specs(1, 1))
     return TopicPartition(topics.state, 0)
 
@@ -67,7 +66,7 @@ async def test_the_open_transaction_of_the_predecessor_ends_with_it(
 async def test_what_is_committed_behind_a_strange_open_transaction_is_replayed_too(
     kafka_address: str, log: Log, topics: Topics, state: TopicPartition
 ) -> None:
-    """The committed end stands at the open transaction: a takeover that read up to there would lose the rest."""
+    """The committed end stands at the open transaction: to read up to there would lose all the rest."""
     async with hung_producer(kafka_address, f"{topics.prefix}-stranger", state):
         await commit_positions(log, topics, topics.transactional_id(0))
         assert await log.end_offset(state) == 0

@@ -35,8 +35,8 @@ _LOOK_SECONDS = 0.05
 _IMAGE = f"apache/kafka:{VERSION}"
 _HEAP = ["-Xms256m", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
 _DIE_TOO = ["setpriv", "--pdeathsig", "KILL"] if shutil.which("setpriv") else []
-"""Tests that are killed leave no broker behind, where util-linux is there to see to it. The kernel looks at the
-thread that started the broker, so that has to live as long as it does."""
+"""Tests that are killed leave no broker behind, where util-linux is there to see to it. The kernel looks at
+the thread that started the broker, so that has to live as long as it does."""
 
 _PROPERTIES = {
     "process.roles": "broker,controller",

@@ -147,7 +147,7 @@ class Writer(ABC):
         Raises:
             Fenced: a later writer was opened under this transactional id; nothing was appended.
             RecordTooLarge, InvalidRecord, UnknownTopic: the transaction was aborted; nothing was appended.
-                The writer may be used again.
+                The writer may be used again, unless the bound was a broker's own: its next append says so.
             OutcomeUnknown: throw this writer away, open another and read what stands in the log.
             LogUnavailable: nothing was appended. The writer may be used again.
 

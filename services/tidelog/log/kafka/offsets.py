@@ -42,7 +42,7 @@ class KafkaOffsets:
                 return _only(await consumer.end_offsets([aiokafka.TopicPartition(*tp)]))
 
     async def until_served(self, tps: Collection[TopicPartition]) -> None:
-        """Wait until there is a leader for each of the partitions that answers for it. Raises `LogUnavailable`."""
+        """Wait until each of the partitions has a leader that answers. Raises `LogUnavailable`."""
         consumer = await self._consumer(Isolation.UNCOMMITTED)
         with self._connection.explaining(f"{len(tps)} new partitions were waited for"):
             async with asyncio.timeout(CONNECT_SECONDS):

@@ -137,8 +137,8 @@ class KafkaReader(Reader):
     async def _wait(self, max_records: int, timeout: float) -> list[ConsumerRecord]:
         """The next records, whenever they come.
 
-        Nothing, and early, once it has come past aborted transactions: somebody who reads up to an end must not
-        wait there for a record that may never be written. aiokafka does not wake up for that.
+        Nothing, and early, once it has come past aborted transactions: somebody who reads up to an end must
+        not wait there for a record that may never be written. aiokafka does not wake up for that.
         """
         deadline = time.monotonic() + timeout
         while True:
