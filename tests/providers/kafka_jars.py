@@ -1,7 +1,8 @@
-"""Java and the jars of a Kafka broker, without Docker: found, or installed where that is possible."""
+"""Java and the jars of a broker and of Kafka's console tools, without Docker: found, or installed where possible."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
@@ -11,8 +12,10 @@ from pathlib import Path
 
 VERSION = "4.1.1"
 JAVA_AT_LEAST = 17
-CACHE = Path(__file__).parents[2] / ".cache" / "kafka" / VERSION
 _POM = Path(__file__).with_name("kafka-pom.xml")
+_POM_DIGEST = hashlib.sha256(_POM.read_bytes()).hexdigest()[:8]
+CACHE = Path(__file__).parents[2] / ".cache" / "kafka" / f"{VERSION}-{_POM_DIGEST}"
+"""Under the digest too, so that jars are fetched again when other ones are asked for."""
 _MAVEN_SECONDS = 600
 _APT_SECONDS = 600
 _JAVA_PACKAGES = ("openjdk-17-jre-headless", "openjdk-21-jre-headless", "default-jre-headless")
