@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from tests.cli.running import Installation
+from tests.providers.postgres import server_folder
 
 
 @pytest.fixture(scope="session")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+def running() -> Iterator[Installation]:
     """An installation whose `tidelog up` runs. Tests use queues and keys of their own."""
-    installation = Installation.at(tmp_path_factory.mktemp("running"))
-    with installation.start("up", "shop:app") as process:
-        process.expect("Tidelog is up")
-        yield installation
-        process.signal(signal.SIGTERM)
-        assert process.end() == 0
+    with server_folder() as folder:
+        installation = Installation.at(folder)
+        with installation.start("up", "shop:app") as process:
+            process.expect("Tidelog is up")
+            yield installation
+            process.signal(signal.SIGTERM)
+            assert process.end() == 0
 
 
 @pytest.fixture
-def installation(tmp_path: Path) -> Installation:
+def installation() -> Iterator[Installation]:
     """An installation of which nothing exists yet."""
-    return Installation.at(tmp_path)
+    with server_folder() as folder:
+        yield Installation.at(folder)

@@ -23,6 +23,8 @@ SECONDS = 30.0
 
 SHOP = """\
 import asyncio
+import os
+import time
 
 from tidelog import App, JobContext
 
@@ -51,6 +53,14 @@ async def deaf(ctx: JobContext, marker: str) -> None:
     while not ctx.cancelled.is_set():
         await asyncio.sleep(0.01)
     await asyncio.shield(asyncio.sleep(3600))
+
+
+@app.job("block", queue="naps")
+async def block(ctx: JobContext, marker: str, release: str) -> str:
+    open(marker, "w").close()
+    while not os.path.exists(release):
+        time.sleep(0.01)  # on the loop itself: nothing else of it runs meanwhile
+    return "released"
 
 
 @app.job("twice", queue="greetings")

@@ -81,6 +81,49 @@ def test_a_signal_lets_running_jobs_finish(installation: Installation, number: s
     assert state_of(installation, "naps/nap") == "Succeeded"
 
 
+def block(installation: Installation, key: str) -> tuple[Path, Path]:
+    """A job that blocks its event loop: the file that it makes first, and the one that it waits for."""
+    marker, release = installation.folder / key, installation.folder / f"{key}-release"
+    payload = f'{{"marker": "{marker}", "release": "{release}"}}'
+    done = installation.run("enqueue", "block", "--queue", "naps", "--key", key, "--payload", payload)
+    assert done.exit_code == 0, done.output
+    return marker, release
+
+
+def test_a_stop_is_heard_while_a_handler_blocks_the_loop(installation: Installation) -> None:
+    with installation.start("up", "shop:app", "--lease-seconds", "1") as process:
+        process.expect("Tidelog is up")
+        marker, release = block(installation, "blocker")
+        wait_for_file(marker)
+        process.signal(signal.SIGTERM)
+        process.expect("The worker stops: 1 jobs run")
+        release.touch()
+        assert process.end() == 0
+    with installation.start("up", "shop:app") as process:
+        process.expect("Tidelog is up")
+        assert state_of(installation, "naps/blocker") == "Succeeded"
+
+
+def test_a_handler_that_blocks_the_loop_does_not_hold_up_the_roles_beside_it(
+    installation: Installation,
+) -> None:
+    with installation.start("up", "shop:app", "--lease-seconds", "1") as process:
+        process.expect("Tidelog is up")
+        marker, release = block(installation, "blocker")
+        wait_for_file(marker)
+        # The engine decides and the projector projects all the while; three times over the lease, too.
+        for number in range(3):
+            installation.run("enqueue", "greet", "--queue", "later", "--key", f"k{number}", "--delay", "1")
+        deadline = time.monotonic() + 3.5
+        while time.monotonic() < deadline:
+            assert state_of(installation, "naps/blocker") == "Leased"
+        release.touch()
+        found = installation.json("history", "naps/blocker")
+        process.signal(signal.SIGTERM)
+        assert process.end() == 0
+        assert "is lost" not in "".join(process.said), found
+
+
 def test_what_does_not_finish_in_time_is_given_back(installation: Installation) -> None:
     with installation.start("up", "shop:app", "--grace-seconds", "0.1") as process:
         process.expect("Tidelog is up")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,7 +17,8 @@ from tidelog.cli.loading import load_app
 from tidelog.cli.logs import LogLevel, set_up_logging
 from tidelog.cli.options import AppArgument, LifelineOption, LogLevelOption
 from tidelog.cli.session import open_log, open_projection, read_settings
-from tidelog.cli.signals import stop_on_signals
+from tidelog.cli.signals import StopRequest, stop_on_signals
+from tidelog.cli.threads import Role, on_own_loop
 from tidelog.cli.values import read_queues, read_weights
 
 if TYPE_CHECKING:
@@ -40,13 +42,11 @@ GraceOption = Annotated[
     float, typer.Option("--grace-seconds", help="How long running jobs may go on after a stop was asked for.")
 ]
 
-Role = Callable[[asyncio.Event], Awaitable[None]]
-"""Works until the event is set, then ends gracefully."""
-
 
 async def engine(lifeline: LifelineOption = None, log_level: LogLevelOption = None) -> None:
     """Decide: the single writer of the partitions that fall to this process."""
     set_up_logging(log_level or LogLevel.INFO)
+    tune_collector()
     async with stop_on_signals(lifeline) as stop, _engine(read_settings()) as run:
         await run(stop)
 
@@ -85,7 +85,8 @@ async def worker(
             await keep_running(arguments, processes, stop, grace_seconds=grace_seconds)
         return
     app = load_app(target)
-    async with stop_on_signals(lifeline) as stop, _worker(app, settings) as run:
+    tune_collector()
+    async with stop_on_signals(lifeline) as stop, _worker(app, settings, stop) as run:
         await run(stop)
 
 
@@ -110,11 +111,13 @@ async def up(
     app = load_app(target)
     settings = app.settings
     await initialise(settings)
+    tune_collector()
+    # Handlers may block this loop for as long as they like; the other roles have loops of their own.
     async with (
         stop_on_signals(lifeline) as stop,
-        _projector(settings) as project,
-        _engine(settings) as decide,
-        _worker(app, chosen) as work,
+        on_own_loop("tidelog-projector", lambda: _projector(settings)) as project,
+        on_own_loop("tidelog-engine", lambda: _engine(settings)) as decide,
+        _worker(app, chosen, stop) as work,
     ):
         say(f"Tidelog is up: log {settings.log}, Postgres {_shown_postgres(settings)}. Ctrl-C ends it.")
         # A worker that ends has outcomes to report, and these have to be projected.
@@ -164,7 +167,7 @@ async def _projector(settings: Settings) -> AsyncIterator[Role]:
 
 
 @asynccontextmanager
-async def _worker(app: App, settings: WorkerSettings) -> AsyncIterator[Role]:
+async def _worker(app: App, settings: WorkerSettings, stop: StopRequest) -> AsyncIterator[Role]:
     from tidelog.cli.outputs import Outputs
     from tidelog.log.address import open_log as open_address
     from tidelog.worker.worker import Worker
@@ -180,7 +183,18 @@ async def _worker(app: App, settings: WorkerSettings) -> AsyncIterator[Role]:
             settings=settings,
             read_output=outputs.read,
         )
+        stop.tell_at_once(worker.request_stop)
         yield worker.run
+
+
+def tune_collector() -> None:
+    """Let Python look for garbage in cycles less often.
+
+    The roles keep many objects for long and make hardly any cycles. With the default thresholds the collector
+    goes over all of them again and again: up to 0.8 s at a time with 60,000 jobs, a seventh of an engine's
+    CPU.
+    """
+    gc.set_threshold(50_000, 20, 1_000)
 
 
 def _worker_settings(

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -15,16 +15,33 @@ logger = logging.getLogger("tidelog.cli")
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
+class StopRequest(asyncio.Event):
+    """Set when the process is to stop. What must hear of it even while the loop is blocked is told then."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._listeners: list[Callable[[], None]] = []
+
+    def tell_at_once(self, listener: Callable[[], None]) -> None:
+        """Call it when a signal comes, between two steps of whatever runs then: it must take no lock."""
+        self._listeners.append(listener)
+
+    def announce(self) -> None:
+        """A signal has come; the loop may be busy for long."""
+        while self._listeners:
+            self._listeners.pop()()
+
+
 @asynccontextmanager
-async def stop_on_signals(lifeline: int | None = None) -> AsyncIterator[asyncio.Event]:
-    """An event that is set by the first signal; the second one cancels the calling task.
+async def stop_on_signals(lifeline: int | None = None) -> AsyncIterator[StopRequest]:
+    """A request that is made by the first signal; the second one cancels the calling task.
 
     Args:
         lifeline: a pipe whose other end a parent process holds. When that process is gone, however it went,
             the event is set too: nothing is left running.
     """
     loop = asyncio.get_running_loop()
-    stop = asyncio.Event()
+    stop = StopRequest()
     hurrying = False
     task = asyncio.current_task()
 
@@ -49,6 +66,8 @@ async def stop_on_signals(lifeline: int | None = None) -> AsyncIterator[asyncio.
 
     for number in _SIGNALS:
         loop.add_signal_handler(number, on_signal, number)
+        # The loop hears of signals through a pipe; this handler is called even while it is blocked.
+        signal.signal(number, lambda *_: stop.announce())
     if lifeline is not None:
         loop.add_reader(lifeline, on_orphaned)
     try:
