@@ -1,0 +1,192 @@
+"""The audit of a run: what must hold of the log, of the handlers' journal and of Postgres, whatever happened.
+
+It is made from what stands there at the end, and takes nobody's word for it but the contract's.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from tests.torture.evidence import Evidence
+from tests.torture.fold import expected_row, expected_steps
+from tests.torture.jobs import expected_end
+from tests.torture.journal import Ending, Run
+from tests.torture.lives import Life, Problem, examine
+
+from tidelog_events.bounds import MAX_HISTORY_ROWS
+from tidelog_events.identity import JobId, Partition, partition_of
+from tidelog_events.states import TERMINAL_STATES
+from tidelog_events.transitions import (
+    DeadLettered,
+    Enqueued,
+    JobFact,
+    JobTransition,
+    Purged,
+    RetryScheduled,
+    Succeeded,
+    Transition,
+)
+
+_ENDING_OF: Mapping[type[JobTransition], Ending] = {
+    Succeeded: Ending.RETURNED,
+    RetryScheduled: Ending.RAISED,
+    DeadLettered: Ending.RAISED,
+}
+"""What the handler must have done for an outcome that a worker reported."""
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """What an audit counted, by name, and every rule that it found broken."""
+
+    counts: Mapping[str, int]
+    problems: Sequence[Problem]
+
+
+def audit(evidence: Evidence) -> Audit:
+    """Audit a run."""
+    lives = {job_id: examine(job_id, facts) for job_id, facts in _facts_by_job(evidence).items()}
+    problems = [
+        *_problems_of_positions(evidence),
+        *(problem for life in lives.values() for problem in life.problems),
+        *_problems_of_jobs(evidence, lives),
+        *_problems_of_parents(lives),
+        *_problems_of_runs(evidence.runs, lives),
+        *_problems_of_rows(evidence, lives),
+        *_problems_of_depths(evidence, lives),
+    ]
+    return Audit(_counts(evidence, lives), problems)
+
+
+def _facts_by_job(evidence: Evidence) -> dict[JobId, list[JobFact]]:
+    facts: defaultdict[JobId, list[JobFact]] = defaultdict(list)
+    for events in evidence.events.values():
+        for event in events:
+            if isinstance(event, JobFact):
+                facts[event.job_id].append(event)
+    return facts
+
+
+def _problems_of_positions(evidence: Evidence) -> Iterator[Problem]:
+    for partition, events in evidence.events.items():
+        for position, event in enumerate(events):
+            if (event.partition, event.sequence) != (partition, position):
+                yield (
+                    f"partition {partition}: the event at position {position} says that it is "
+                    f"{event.partition}:{event.sequence}"
+                )
+            if isinstance(event, JobFact) and partition_of(event.queue, evidence.partitions) != partition:
+                yield f"partition {partition}: {event.job_id} does not live here"
+            if isinstance(event, Purged):
+                yield f"{event.job_id} was purged within its retention"
+        yield from _problems_of_time(partition, events)
+
+
+def _problems_of_time(partition: Partition, events: Sequence[Transition]) -> Iterator[Problem]:
+    for earlier, later in pairwise(events):
+        if later.at < earlier.at:
+            yield f"partition {partition}: time goes back at event {later.sequence}"
+
+
+def _problems_of_jobs(evidence: Evidence, lives: Mapping[JobId, Life]) -> Iterator[Problem]:
+    for job_id in sorted(evidence.acknowledged - lives.keys()):
+        yield f"{job_id} was acknowledged and is not in the log"
+    for job_id in sorted(lives.keys() - evidence.sent):
+        yield f"{job_id} is in the log and nobody has sent it"
+    for job_id, life in lives.items():
+        wanted = expected_end(job_id)
+        if life.state is not wanted:
+            yield f"{job_id} ended as {life.state}, not as {wanted}"
+
+
+def _problems_of_parents(lives: Mapping[JobId, Life]) -> Iterator[Problem]:
+    """A job runs only once all its parents have ended; they live in its partition, which has one order."""
+    for job_id, life in lives.items():
+        birth = life.facts[0]
+        if not isinstance(birth, Enqueued) or not life.leases:
+            continue
+        for parent_id in birth.parents:
+            parent = lives.get(parent_id)
+            if parent is None:
+                yield f"{job_id} waited for {parent_id}, which is not in the log"
+            elif parent.facts[-1].sequence > life.leases[0].number:
+                yield f"{job_id} was leased before its parent {parent_id} had ended"
+
+
+def _problems_of_runs(runs: Sequence[Run], lives: Mapping[JobId, Life]) -> Iterator[Problem]:
+    """No handler runs without a lease, none twice for one, and no outcome is reported without a handler."""
+    by_lease: defaultdict[tuple[JobId, int], list[Run]] = defaultdict(list)
+    for run in runs:
+        by_lease[run.job_id, run.attempt].append(run)
+    leases = {
+        (job_id, lease.granted.attempt): lease for job_id, life in lives.items() for lease in life.leases
+    }
+    for (job_id, attempt), of_lease in by_lease.items():
+        lease = leases.get((job_id, attempt))
+        if lease is None:
+            yield f"{job_id}: a handler ran attempt {attempt}, of which the log has no lease"
+            continue
+        if len(of_lease) > 1:
+            yield f"{job_id}: {len(of_lease)} handlers ran attempt {attempt}"
+        for run in of_lease:
+            if f"-{run.pid}-" not in lease.granted.worker_id:
+                yield f"{job_id}: process {run.pid} ran a lease of {lease.granted.worker_id}"
+    for (job_id, attempt), lease in leases.items():
+        endings = {run.ending for run in by_lease.get((job_id, attempt), ())}
+        for end in lease.ended_by:
+            wanted = _ENDING_OF.get(type(end))
+            if wanted is not None and wanted not in endings:
+                yield f"{job_id}: attempt {attempt} is {end.TYPE}, and no handler has {wanted}"
+            if isinstance(end, Succeeded) and end.output != str(attempt).encode():
+                yield f"{job_id}: attempt {attempt} returned its number, and the output is {end.output!r}"
+
+
+def _problems_of_rows(evidence: Evidence, lives: Mapping[JobId, Life]) -> Iterator[Problem]:
+    for job_id in sorted(evidence.rows.keys() - lives.keys()):
+        yield f"{job_id} is in Postgres and not in the log"
+    for job_id, life in lives.items():
+        row = evidence.rows.get(job_id)
+        if row is None:
+            yield f"{job_id} is not in Postgres"
+            continue
+        for column, value in expected_row(life.facts).items() if isinstance(life.facts[0], Enqueued) else ():
+            if row[column] != value:
+                yield f"{job_id} in Postgres: {column} is {row[column]!r}, and by the log {value!r}"
+        steps = expected_steps(life.facts)[-MAX_HISTORY_ROWS:]
+        if list(evidence.steps.get(job_id, ())) != list(steps):
+            yield f"{job_id} in Postgres: the steps are not those of the log"
+
+
+def _problems_of_depths(evidence: Evidence, lives: Mapping[JobId, Life]) -> Iterator[Problem]:
+    by_log = Counter((str(life.facts[-1].queue), life.state.value) for life in lives.values())
+    if dict(evidence.depths) != dict(evidence.counted):
+        yield f"queue_depths says {dict(evidence.depths)}, and jobs has {dict(evidence.counted)}"
+    if dict(evidence.depths) != dict(by_log):
+        yield f"queue_depths says {dict(evidence.depths)}, and the log {dict(by_log)}"
+
+
+def _counts(evidence: Evidence, lives: Mapping[JobId, Life]) -> dict[str, int]:
+    states = Counter(life.state.value for life in lives.values())
+    outcomes = sum((life.outcomes for life in lives.values()), Counter[str]())
+    endings = Counter(run.ending for run in evidence.runs)
+    return {
+        "events": sum(map(len, evidence.events.values())),
+        "jobs acknowledged": len(evidence.acknowledged),
+        "jobs in the log": len(lives),
+        "jobs ended": sum(states[state] for state in TERMINAL_STATES),
+        **_named("jobs", states),
+        "leases": sum(len(life.leases) for life in lives.values()),
+        "leases renewed": sum(fact.TYPE == "lease_renewed" for life in lives.values() for fact in life.facts),
+        **_named("outcomes", outcomes),
+        "runs of handlers": len(evidence.runs),
+        "runs killed": endings[None],
+        "runs stopped": endings[Ending.STOPPED],
+        "rows compared": len(evidence.rows),
+    }
+
+
+def _named(what: str, counted: Mapping[str, int]) -> dict[str, int]:
+    return {f"{what}: {name}": count for name, count in sorted(counted.items())}
