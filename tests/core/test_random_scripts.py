@@ -146,8 +146,10 @@ class PartitionMachine(RuleBasedStateMachine):
         worker, rows = self.rows_of_a_worker(data, count)
         self.command(playing.heartbeat(worker, *rows, lease_seconds=seconds))
 
-    @rule(job_id=JOB_IDS, actor=st.sampled_from([None, "ann"]))
-    def cancel(self, job_id: str, actor: str | None) -> None:
+    @rule(data=st.data(), actor=st.sampled_from([None, "ann"]))
+    def cancel(self, data: st.DataObject, actor: str | None) -> None:
+        leased = [record.job_id for record in self.witness.in_state(JobState.LEASED)]
+        job_id = data.draw(st.sampled_from([*leased, *leased, *ALL_JOB_IDS]))
         self.timers()
         seen = self.witness.jobs.get(JobId(job_id))
         owner = None if seen is None else seen.record.lease_owner

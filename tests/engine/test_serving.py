@@ -8,10 +8,11 @@ import orjson
 import pytest
 from tests.conformance.cluster import SECONDS, Cluster, read_to_end
 from tests.core.playing import cancel, claim, enqueue, report, success, time_of
-from tests.engine.house import REPLY_PARTITIONS, TOPICS, House, eventually, running
+from tests.engine.house import ME, REPLY_PARTITIONS, TOPICS, House, eventually, running
 
 from tidelog.engine import EngineError
 from tidelog.log.port import Cleanup, TopicSpec
+from tidelog_events.identity import partition_of
 
 
 async def test_a_job_goes_its_way(house: House) -> None:
@@ -63,6 +64,23 @@ async def test_a_parked_claim_is_served_by_a_later_command(house: House) -> None
         await house.send(claim("q", "w", wait_seconds=60, command_id="parked"))
         await house.ask(enqueue("q/a", command_id="1"))
         assert (await house.reply("parked"))["jobs"][0]["job_id"] == "q/a"
+
+
+async def test_the_owner_of_a_job_is_told_of_its_cancellation_wherever_it_reads(house: House) -> None:
+    async with house.running():
+        await house.ask(enqueue("q/a", command_id="1"))
+        await house.ask(claim("q", "w", command_id="2"))
+    async with house.running():
+        await house.send({**cancel("q/a", command_id="3"), "reply_to": "operator"})
+        await house.until_step("cancel_requested q/a")
+    records = [await read_to_end(house.log, TOPICS.replies, number) for number in range(REPLY_PARTITIONS)]
+    (push,) = [
+        record
+        for found in records
+        for record in found
+        if b'"type":"cancel_requested"' in (record.value or b"")
+    ]
+    assert (push.key, push.partition) == (ME.encode(), partition_of(ME, REPLY_PARTITIONS))
 
 
 async def test_the_end_of_a_wait_comes_by_the_clock(house: House) -> None:

@@ -15,7 +15,7 @@ import orjson
 from tidelog.core.state import Job, PartitionState, Queue, Retention
 from tidelog_events.errors import TidelogError
 from tidelog_events.identity import JobId, Partition, QueueName, Sequence
-from tidelog_events.instants import format_instant, parse_instant
+from tidelog_events.instants import NotAnInstant, format_instant, parse_instant
 from tidelog_events.jsontext import Json, NotJson, loads
 from tidelog_events.states import JobState
 from tidelog_events.wire import Unreadable, WireInstant, from_wire, to_wire
@@ -188,8 +188,11 @@ def _restore_position(state: PartitionState, raw: bytes) -> InputPositions:
     written = _versioned(raw, "a position")
     match written:
         case {"sequence": int(sequence), "now": str(now), "commands": int(commands), "links": int(links)}:
+            try:
+                state.now = parse_instant(now)
+            except NotAnInstant as error:
+                raise UnreadableState(f"the position in the state topic has a time that is {error}") from None
             state.sequence = Sequence(sequence)
-            state.now = parse_instant(now)
             return InputPositions(commands, links)
     raise UnreadableState("the position of the partition in the state topic cannot be read")
 

@@ -55,7 +55,7 @@ def _bear(state: PartitionState, event: Enqueued) -> None:
         parent = state.jobs[parent_id]
         job.parents[parent_id] = parent.enqueue_sequence
         if not job.state.is_terminal:
-            _hold_parent(state, parent)
+            parent.open_dependents += 1
         if job.state is JobState.AWAITING_PARENT and not parent.state.is_terminal:
             job.open_parents[parent_id] = None
             parent.waiting[job.job_id] = None
@@ -74,7 +74,7 @@ def _change(state: PartitionState, event: JobFact) -> None:
             job.lease = event.sequence
         elif isinstance(event, Requeued):
             for parent in _living_parents(state, job):
-                _hold_parent(state, parent)
+                parent.open_dependents += 1
         _enter(state, job)
     elif isinstance(event, LeaseRenewed):
         state.put_lease_timer(job)
@@ -125,14 +125,8 @@ def _living_parents(state: PartitionState, job: Job) -> list[Job]:
     return [parent for parent in parents if parent is not None]
 
 
-def _hold_parent(state: PartitionState, parent: Job) -> None:
-    parent.open_dependents += 1
-    state.dirty_jobs[parent.job_id] = None
-
-
 def _let_go_of_parent(state: PartitionState, parent: Job) -> None:
     parent.open_dependents -= 1
-    state.dirty_jobs[parent.job_id] = None
     due = state.purge_due(parent)
     if not parent.open_dependents and due is not None and due <= state.now:
         state.put_purge_timer(parent, state.now)
