@@ -2,7 +2,7 @@
 # PYTHON=… names the interpreter that the virtualenv is made from; the default is the first 3.11+ on the PATH.
 
 .DEFAULT_GOAL := help
-.PHONY: help venv check test demo bench schemas format clean
+.PHONY: help venv check test kafka demo bench schemas format clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -25,8 +25,11 @@ check: $(READY) ## Lint, formatting, types and the import contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: $(READY) ## Run every test; needs no service
+test: $(READY) ## Run every test; starts the services that it needs
 	@$(BIN)/python -m pytest
+
+kafka: $(READY) ## Run a Kafka broker until Ctrl-C, for trying things out
+	@$(BIN)/python -m tests.providers.kafka_broker
 
 demo: $(READY) ## Run the whole of Tidelog over the files of this folder, embedded, and check the result
 	@$(BIN)/tidelog demo

@@ -5,9 +5,27 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
-from tests.providers.kafka import GivenBroker, running_kafka, running_own_kafka
+from tests.providers.kafka import GivenBroker, prepare, running_kafka, running_own_kafka
 from tests.providers.kafka_broker import Broker
+from tests.providers.kafka_jars import NoBroker
 from tests.providers.postgres import create_database, drop_database, running_postgres
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Fetch what a Kafka broker needs once, before the first test and outside the time that a test has."""
+    if session.config.option.collectonly or not any(map(_needs_kafka, session.items)):
+        return
+    try:
+        prepare()
+    except NoBroker as error:
+        pytest.exit(str(error), returncode=1)
+
+
+def _needs_kafka(item: pytest.Item) -> bool:
+    if not isinstance(item, pytest.Function):
+        return False
+    parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    return "kafka" in item.fixturenames or "kafka" in parameters
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.providers.kafka_broker import Broker, own_broker
+from tests.providers.kafka_broker import Broker, has_docker, own_broker
+from tests.providers.kafka_jars import jars, java
 
 ADDRESS_VARIABLE = "TIDELOG_TEST_KAFKA"
 """`host:port` of a broker that tests may use; they use topics of their own, and leave them there."""
@@ -18,6 +19,13 @@ class GivenBroker:
 
     def __init__(self, address: str) -> None:
         self.address = address
+
+
+def prepare() -> None:
+    """Install and fetch what a broker will need here; nothing when it is there. Raises `NoBroker`."""
+    if not os.environ.get(ADDRESS_VARIABLE) and not has_docker():
+        java()
+        jars()
 
 
 @contextmanager

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.providers.kafka_jars import VERSION, NoBroker, jars, java
+from tests.providers.kafka_secured import make_listener
 
 if TYPE_CHECKING:
     from testcontainers.core.container import DockerContainer
@@ -94,6 +95,9 @@ class JavaBroker(Broker):
     Args:
         log_file: where the broker's own log goes.
         port: to listen at; a free one without it.
+
+    Attributes:
+        secured: another listener, with TLS and a password; None where there is no openssl.
     """
 
     def __init__(self, log_file: Path, port: int | None = None) -> None:
@@ -111,11 +115,18 @@ class JavaBroker(Broker):
             "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
             "log.dirs": str(self._folder / "data"),
         }
+        self.secured = make_listener(f"127.0.0.1:{_free_port()}", self._folder)
+        if self.secured is not None:
+            properties |= self.secured.properties()
+            for name in ("listeners", "advertised.listeners"):
+                properties[name] += f",SECURED://{self.secured.address}"
+            properties["listener.security.protocol.map"] += ",SECURED:SASL_SSL"
         self._properties.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
         self._format()
 
     def pause(self) -> None:
-        self._signal(signal.SIGSTOP)
+        process = self._signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)  # its threads stop one by one
 
     def resume(self) -> None:
         self._signal(signal.SIGCONT)
@@ -172,10 +183,11 @@ class JavaBroker(Broker):
         level = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
         return [*_DIE_TOO, self._java, *_HEAP, level, "-cp", f"{self._jars}/*", main]
 
-    def _signal(self, number: signal.Signals) -> None:
+    def _signal(self, number: signal.Signals) -> subprocess.Popen[bytes]:
         if self._process is None or self._process.poll() is not None:
             raise RuntimeError("this broker does not run")
         self._process.send_signal(number)
+        return self._process
 
     def _wait(self, seconds: float) -> None:
         if self._process is not None:

@@ -65,7 +65,8 @@ class KafkaTopics:
 
     async def check_records(self, records: Sequence[NewRecord]) -> None:
         """Raise `UnknownTopic` or `InvalidRecord` for a record that cannot stand where it is to go."""
-        await self.check_partitions({TopicPartition(record.topic, record.partition) for record in records})
+        touched = {(record.topic, record.partition) for record in records}
+        await self.check_partitions([TopicPartition(*tp) for tp in touched])
         for topic in {record.topic for record in records if record.key is None}:
             if topic not in self._policies:
                 self._policies.update(await self._read_policies([topic]))

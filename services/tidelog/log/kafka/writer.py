@@ -14,7 +14,7 @@ from tidelog.log.kafka.batches import MAX_BATCH_BYTES, MAX_REQUEST_BYTES, send
 from tidelog.log.kafka.connection import CLOSE_SECONDS, Connection, logger, stop
 from tidelog.log.kafka.failures import append_failure
 from tidelog.log.kafka.topics import KafkaTopics
-from tidelog.log.kafka.tuning import WRITER_RETRY_BACKOFF_MS
+from tidelog.log.kafka.tuning import WRITER_RETRY_BACKOFF_MS, spare_the_unreachable
 from tidelog.log.port import Fenced, LogError, NewRecord, OutcomeUnknown, Writer
 
 TRANSACTION_TIMEOUT_MS = 15_000
@@ -65,6 +65,7 @@ class KafkaWriter(Writer):
             max_batch_size=MAX_BATCH_BYTES,
             max_request_size=MAX_REQUEST_BYTES,
         )
+        spare_the_unreachable(client)
         await connection.start(client, f"the writer {transactional_id!r} was opened")
         return cls(connection, topics, client, transactional_id)
 
