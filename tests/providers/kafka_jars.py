@@ -1,4 +1,4 @@
-"""Java and the jars of a broker and of Kafka's console tools, without Docker: found, or installed where possible."""
+"""Java, and the jars of a broker and its console tools, without Docker: found, or installed if possible."""
 
 from __future__ import annotations
 
