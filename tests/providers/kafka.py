@@ -30,7 +30,7 @@ def prepare() -> None:
 
 @contextmanager
 def running_kafka(folder: Path) -> Iterator[Broker | GivenBroker]:
-    """A broker that stands for the length of the block; `folder` is for the log of one that is started."""
+    """A broker that stands for the length of the block; `folder` is for the files of one that is started."""
     address = os.environ.get(ADDRESS_VARIABLE)
     if address:
         yield GivenBroker(address)
@@ -41,8 +41,8 @@ def running_kafka(folder: Path) -> Iterator[Broker | GivenBroker]:
 
 @contextmanager
 def running_own_kafka(folder: Path) -> Iterator[Broker]:
-    """A broker that the tests may kill."""
-    broker = own_broker(folder / "kafka.log")
+    """A broker that the tests may kill; `folder` is for its files."""
+    broker = own_broker(folder)
     broker.start()
     try:
         yield broker

@@ -86,36 +86,35 @@ class Broker(ABC):
 
     @abstractmethod
     def stop(self) -> None:
-        """End it, and remove what it kept."""
+        """End it for good."""
 
 
 class JavaBroker(Broker):
-    """A process of this machine, with its files in a temporary folder.
+    """A process of this machine.
 
     Args:
-        log_file: where the broker's own log goes.
-        port: to listen at; a free one without it.
+        folder: for its files; they are left to the owner of the folder. `kafka.log` is the broker's own log.
 
     Attributes:
         secured: another listener, with TLS and a password; None where there is no openssl.
     """
 
-    def __init__(self, log_file: Path, port: int | None = None) -> None:
+    def __init__(self, folder: Path) -> None:
         self._java, self._jars = java(), jars()
-        port, controller_port = port or _free_port(), _free_port()
+        port, controller_port, secured_port = _free_ports(3)
         self.address = f"127.0.0.1:{port}"
-        self._log_file = log_file
-        self._folder = Path(tempfile.mkdtemp(prefix="tidelog-kafka-"))
+        self._folder = folder
+        self._log_file = folder / "kafka.log"
         self._process: subprocess.Popen[bytes] | None = None
         self._parent = ThreadPoolExecutor(1, thread_name_prefix="kafka")
-        self._properties = self._folder / "server.properties"
+        self._properties = folder / "server.properties"
         properties = _PROPERTIES | {
             "listeners": f"PLAINTEXT://{self.address},CONTROLLER://127.0.0.1:{controller_port}",
             "advertised.listeners": f"PLAINTEXT://{self.address}",
             "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
-            "log.dirs": str(self._folder / "data"),
+            "log.dirs": str(folder / "data"),
         }
-        self.secured = make_listener(f"127.0.0.1:{_free_port()}", self._folder)
+        self.secured = make_listener(f"127.0.0.1:{secured_port}", folder)
         if self.secured is not None:
             properties |= self.secured.properties()
             for name in ("listeners", "advertised.listeners"):
@@ -153,7 +152,6 @@ class JavaBroker(Broker):
             except subprocess.TimeoutExpired:
                 self.kill()
         self._parent.shutdown()
-        shutil.rmtree(self._folder, ignore_errors=True)
 
     def _spawn(self) -> subprocess.Popen[bytes]:
         with self._log_file.open("ab") as log:
@@ -201,7 +199,7 @@ class DockerBroker(Broker):
         # Not at the top: without Docker the tests do not need the package.
         from testcontainers.core.container import DockerContainer
 
-        port = _free_port()
+        (port,) = _free_ports(1)
         self.address = f"127.0.0.1:{port}"
         container: DockerContainer = DockerContainer(_IMAGE).with_bind_ports(9092, port)
         properties = _PROPERTIES | {
@@ -248,16 +246,18 @@ def has_docker() -> bool:
     return subprocess.run(["docker", "info"], capture_output=True, timeout=10, check=False).returncode == 0
 
 
-def own_broker(log_file: Path) -> Broker:
+def own_broker(folder: Path) -> Broker:
     """A broker that is started here, and may be killed: a container, or else a process. Raises `NoBroker`."""
-    return DockerBroker() if has_docker() else JavaBroker(log_file)
+    return DockerBroker() if has_docker() else JavaBroker(folder)
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+def _free_ports(count: int) -> list[int]:
+    """Ports that nobody listens at now, each another one."""
+    with contextlib.ExitStack() as stack:
+        probes = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return [probe.getsockname()[1] for probe in probes]
 
 
 _API_VERSIONS = bytes.fromhex("0000000a 0012 0000 00000001 ffff")
@@ -277,15 +277,18 @@ def _answers(address: str) -> bool:
 
 def main() -> None:
     """Run a broker until an interrupt."""
-    broker = own_broker(Path(tempfile.gettempdir()) / f"tidelog-kafka-{os.getpid()}.log")
-    try:
-        broker.start()
-        sys.stdout.write(f"Kafka {VERSION} at {broker.address}: TIDELOG_LOG=kafka://{broker.address}\n")
-        sys.stdout.flush()
-        with contextlib.suppress(KeyboardInterrupt):
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with tempfile.TemporaryDirectory(prefix="tidelog-kafka-") as folder:
+        broker = own_broker(Path(folder))
+        try:
+            broker.start()
+            sys.stdout.write(f"Kafka {VERSION} at {broker.address}: TIDELOG_LOG=kafka://{broker.address}\n")
+            sys.stdout.flush()
             signal.pause()
-    finally:
-        broker.stop()
+        except KeyboardInterrupt:
+            return
+        finally:
+            broker.stop()
 
 
 if __name__ == "__main__":
