@@ -107,7 +107,8 @@ class Postgres:
         delay = _FIRST_DELAY
         while True:
             try:
-                return await self._once(work)
+                async with self._lent() as connection:
+                    return await work(connection)
             except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
                 if not _is_transient(error):
                     raise self._refused(error) from error
@@ -120,19 +121,21 @@ class Postgres:
     async def session(self) -> AsyncIterator[Connection]:
         """One connection for work that cannot be done twice; its errors as in `run`, without another try."""
         try:
-            async with self._pool.acquire(timeout=_CONNECT_SECONDS) as connection:
+            async with self._lent() as connection:
                 yield connection
         except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
             raise (
                 _unavailable(self.address, error) if _is_transient(error) else self._refused(error)
             ) from error
 
-    async def _once(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+    @asynccontextmanager
+    async def _lent(self) -> AsyncIterator[Connection]:
+        """A connection of the pool. That it was lost is an `OSError`, however asyncpg says so."""
         async with self._pool.acquire(timeout=_CONNECT_SECONDS) as connection:
             try:
-                return await work(connection)
+                yield connection
             except asyncpg.InterfaceError as error:
-                if connection.is_closed():
+                if _is_lost(connection):
                     raise ConnectionResetError(f"the connection is gone: {error}") from error
                 raise
 
@@ -154,6 +157,14 @@ class Postgres:
                 await self._pool.close()
         except TimeoutError:
             self._pool.terminate()
+
+
+def _is_lost(connection: Connection) -> bool:
+    """Whether a connection was lost. The pool takes such a one back at once, and then refuses the question."""
+    try:
+        return connection.is_closed()
+    except asyncpg.InterfaceError:
+        return True
 
 
 def _is_transient(error: Exception) -> bool:
