@@ -160,7 +160,7 @@ class Postgres:
 
 
 def _is_lost(connection: Connection) -> bool:
-    """Whether a connection was lost. The pool takes such a one back at once, and then refuses the question."""
+    """Whether a connection was lost: the pool takes it back at once, and this question is refused then."""
     try:
         return connection.is_closed()
     except asyncpg.InterfaceError:
