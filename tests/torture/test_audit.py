@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import orjson
-from tests.core.playing import Script, claim, dead, enqueue, failure, heartbeat, lease, report, success
+import pytest
+from tests.core.playing import (
+    Script,
+    claim,
+    dead,
+    enqueue,
+    failure,
+    heartbeat,
+    lease,
+    report,
+    success,
+    time_of,
+)
 from tests.torture.audit import audit
 from tests.torture.evidence import Evidence
 from tests.torture.fold import expected_row, expected_steps
 from tests.torture.jobs import Kind, key_of
 from tests.torture.journal import Ending, Run
 
-from tidelog_events.codec import decode_transition
-from tidelog_events.identity import JobId, Partition
+from tidelog_events.codec import decode_transition, transition_to_wire
+from tidelog_events.identity import JobId, Partition, WorkerId
 from tidelog_events.identity import Sequence as Number
-from tidelog_events.transitions import JobFact, Transition
+from tidelog_events.transitions import DeadLettered, JobFact, Leased, LeaseExpired, Succeeded, Transition
 from tidelog_events.wire import WireObject
 
 ONLY = Partition(0)
@@ -89,11 +101,6 @@ def evidence_of(events: Sequence[Transition]) -> Evidence:
     )
 
 
-def numbered(events: Sequence[Transition]) -> list[Transition]:
-    """The same events with positions that hide what was done to them."""
-    return [replace(event, sequence=Number(number)) for number, event in enumerate(events)]
-
-
 def test_an_honest_log_passes() -> None:
     found = audit(honest())
     assert found.problems == []
@@ -103,7 +110,168 @@ def test_an_honest_log_passes() -> None:
     assert found.counts["runs killed"] == 1
 
 
-def index_of(events: Sequence[Transition], kind: type[Transition], job_id: JobId) -> int:
-    """Where the last event of that type of a job stands."""
-    found = [i for i, event in enumerate(events) if isinstance(event, kind) and event.job_id == job_id]  # type: ignore[attr-defined]
-    return found[-1]
+def test_a_log_that_lost_an_event_has_a_gap() -> None:
+    evidence = honest()
+    events = list(evidence.events[ONLY])
+    del events[4]
+    assert "the event at position 4 says that it is 0:5" in problems(replace(evidence, events={ONLY: events}))
+
+
+def test_a_job_that_vanished_is_missed() -> None:
+    events = [e for e in honest().events[ONLY] if not isinstance(e, JobFact) or e.job_id != STEADY]
+    evidence = replace(evidence_of(numbered(events)), acknowledged=frozenset([STEADY]), sent=honest().sent)
+    assert f"{STEADY} was acknowledged and is not in the log" in problems(evidence)
+
+
+def test_a_job_that_nobody_sent_is_found() -> None:
+    evidence = honest()
+    assert f"{HEIR} is in the log and nobody has sent it" in problems(
+        replace(evidence, sent=evidence.sent - {HEIR})
+    )
+
+
+def test_a_job_that_has_not_ended_is_found() -> None:
+    events = honest().events[ONLY]
+    assert f"{HEIR} ended as Leased, not as Succeeded" in problems(evidence_of(events[:-1]))
+
+
+def test_a_doubled_outcome_is_found() -> None:
+    def double(events: list[Transition]) -> None:
+        index = index_of(events, Succeeded, STEADY)
+        outcome = events[index]
+        assert isinstance(outcome, Succeeded)
+        events.insert(index + 1, replace(outcome, ordinal=outcome.ordinal + 1))
+
+    found = problems(tampered(double))
+    assert f"{STEADY}: lease 6 has 2 applied outcomes" in found
+    assert "an illegal step from Succeeded to Succeeded" in found
+
+
+def test_an_outcome_that_was_written_twice_has_one_ordinal_twice() -> None:
+    def repeat(events: list[Transition]) -> None:
+        index = index_of(events, Succeeded, STEADY)
+        events.insert(index, events[index])
+
+    assert "ordinal 2 where 3 was due" in problems(tampered(repeat))
+
+
+def test_two_live_leases_are_found() -> None:
+    def lease_again(events: list[Transition]) -> None:
+        index = index_of(events, Leased, STEADY)
+        granted = events[index]
+        assert isinstance(granted, Leased)
+        events.insert(index + 1, replace(granted, ordinal=2, attempt=2))
+
+    assert "a lease was granted while another one was live" in problems(tampered(lease_again))
+
+
+def test_an_attempt_that_was_passed_over_is_found() -> None:
+    assert "attempt 3 where 2 was due" in problems(changed(Leased, LOST, attempt=3))
+
+
+def test_an_outcome_after_the_end_of_its_lease_is_found() -> None:
+    late = time_of(3_600)
+    found = problems(changed(Succeeded, HEIR, at=late))
+    assert "an outcome or a heartbeat counted after the lease had run out" in found
+
+
+def test_an_outcome_of_somebody_else_is_found() -> None:
+    found = problems(changed(Succeeded, HEIR, worker_id=WorkerId("host-8-abc")))
+    assert f"host-8-abc acted on a lease of {WORKER}" in found
+
+
+def test_a_lease_that_expired_early_is_found() -> None:
+    assert "a lease expired before its time" in problems(changed(LeaseExpired, LOST, at=time_of(5)))
+
+
+def test_time_that_goes_back_is_found() -> None:
+    assert "time goes back at event" in problems(changed(Succeeded, HEIR, at=time_of(0)))
+
+
+def test_a_child_that_did_not_wait_is_found() -> None:
+    def end_last(events: list[Transition]) -> None:
+        events.append(events.pop(index_of(events, DeadLettered, DOOMED)))
+
+    assert f"{HEIR} was leased before its parent {DOOMED} had ended" in problems(tampered(end_last))
+
+
+@pytest.mark.parametrize(
+    ("runs", "problem"),
+    [
+        (
+            [*RUNS, Run(STEADY, 2, 7, None)],
+            "a handler ran attempt 2, of which the log has no lease",
+        ),
+        ([*RUNS, RUNS[0]], f"{STEADY}: 2 handlers ran attempt 1"),
+        ([replace(RUNS[0], pid=8), *RUNS[1:]], f"{STEADY}: process 8 ran a lease of {WORKER}"),
+        (RUNS[1:], f"{STEADY}: attempt 1 is succeeded, and no handler has returned"),
+        (
+            [replace(RUNS[0], ending=Ending.RAISED), *RUNS[1:]],
+            f"{STEADY}: attempt 1 is succeeded, and no handler has returned",
+        ),
+    ],
+)
+def test_handlers_and_leases_must_match(runs: list[Run], problem: str) -> None:
+    assert problem in problems(replace(honest(), runs=runs))
+
+
+def test_a_row_that_is_not_the_fold_of_the_log_is_found() -> None:
+    evidence = honest()
+    rows = {**evidence.rows, STEADY: {**evidence.rows[STEADY], "attempt": 2}}
+    assert f"{STEADY} in Postgres: attempt is 2, and by the log 1" in problems(replace(evidence, rows=rows))
+
+
+def test_rows_too_few_and_too_many_are_found() -> None:
+    evidence = honest()
+    rows = {JobId("q/other") if job_id == STEADY else job_id: row for job_id, row in evidence.rows.items()}
+    found = problems(replace(evidence, rows=rows))
+    assert f"{STEADY} is not in Postgres" in found
+    assert "q/other is in Postgres and not in the log" in found
+
+
+def test_a_step_that_postgres_lacks_is_found() -> None:
+    evidence = honest()
+    steps = {**evidence.steps, FLAKY: evidence.steps[FLAKY][1:]}
+    assert f"{FLAKY} in Postgres: the steps are not those of the log" in problems(
+        replace(evidence, steps=steps)
+    )
+
+
+def test_depths_that_are_not_the_count_are_found() -> None:
+    evidence = honest()
+    found = problems(replace(evidence, depths={**evidence.depths, ("q", "Succeeded"): 3}))
+    assert found.count("queue_depths says") == 2
+
+
+def problems(evidence: Evidence) -> str:
+    """What the audit finds broken, as one text."""
+    return "\n".join(audit(evidence).problems)
+
+
+def tampered(tamper: Callable[[list[Transition]], None]) -> Evidence:
+    """The honest run with another log, that the projection followed as if nothing were wrong."""
+    events = list(honest().events[ONLY])
+    tamper(events)
+    return evidence_of(numbered(events))
+
+
+def changed(kind: type[JobFact], job_id: JobId, **fields: object) -> Evidence:
+    """The honest run with other fields, as JSON, in the last event of that type of a job."""
+
+    def change(events: list[Transition]) -> None:
+        index = index_of(events, kind, job_id)
+        events[index] = _event({**transition_to_wire(events[index]), **fields})
+
+    return tampered(change)
+
+
+def index_of(events: Sequence[Transition], kind: type[JobFact], job_id: JobId, which: int = -1) -> int:
+    """Where an event of that type of a job stands, the last one unless said otherwise."""
+    return [
+        index for index, event in enumerate(events) if isinstance(event, kind) and event.job_id == job_id
+    ][which]
+
+
+def numbered(events: Sequence[Transition]) -> list[Transition]:
+    """The same events with positions that hide what was done to them."""
+    return [replace(event, sequence=Number(number)) for number, event in enumerate(events)]
