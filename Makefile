@@ -2,7 +2,7 @@
 # PYTHON=… names the interpreter that the virtualenv is made from; the default is the first 3.11+ on the PATH.
 
 .DEFAULT_GOAL := help
-.PHONY: help venv check test kafka demo bench schemas format clean
+.PHONY: help venv check test kafka demo bench schemas format clean torture
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -36,6 +36,9 @@ demo: $(READY) ## Run the whole of Tidelog over the files of this folder, embedd
 
 bench: $(READY) ## Measure throughput and latency on the embedded log
 	@$(BIN)/python -m bench
+
+torture: $(READY) ## Kill and stop everything for ten minutes on Kafka, then audit; ARGS="--seed N --seconds S"
+	@$(BIN)/python -m tests.torture $(ARGS)
 
 schemas: $(READY) ## Write docs/schemas again, from the code
 	@$(BIN)/python -m tidelog_events.schemas docs/schemas

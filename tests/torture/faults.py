@@ -7,6 +7,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
@@ -83,6 +84,13 @@ def plan(seed: int, kinds: Sequence[FaultKind], seconds: float, gap: tuple[float
     return faults
 
 
+async def pass_time(seconds: float) -> None:
+    """Let a fault last: it is a length of time, and there is nothing that could be waited for instead."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await asyncio.Event().wait()
+
+
 async def inflict(faults: Sequence[Fault], targets: Mapping[str, Sequence[Target]]) -> Counter[str]:
     """Carry out a plan, and return how often each kind of fault was; all of them are over then.
 
@@ -96,7 +104,7 @@ async def inflict(faults: Sequence[Fault], targets: Mapping[str, Sequence[Target
     began = time.monotonic()
 
     async def carry_out(fault: Fault) -> None:
-        await asyncio.sleep(max(0.0, began + fault.at - time.monotonic()))
+        await pass_time(began + fault.at - time.monotonic())
         of_role = targets[fault.kind.role]
         target = of_role[fault.victim % len(of_role)]
         async with locks[id(target)]:

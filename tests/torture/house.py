@@ -15,6 +15,7 @@ from typing import Final, Literal
 
 from tests.providers.kafka_broker import Broker
 from tests.providers.postgres import server_folder
+from tests.torture.faults import pass_time
 
 from tidelog.cli.processes import RoleProcess
 from tidelog_projections.embedded import EmbeddedPostgres
@@ -97,7 +98,7 @@ class Role:
         self._may_start.clear()
         os.kill(process.pid, signal.SIGKILL)
         try:
-            await asyncio.sleep(seconds)
+            await pass_time(seconds)
         finally:
             self._may_start.set()
 
@@ -106,7 +107,7 @@ class Role:
         process = await self._living()
         os.kill(process.pid, signal.SIGSTOP)
         try:
-            await asyncio.sleep(seconds)
+            await pass_time(seconds)
         finally:
             os.kill(process.pid, signal.SIGCONT)
 
@@ -147,7 +148,7 @@ class Kafka:
         """kill -9, some seconds without a broker, and a start that is waited for."""
         await asyncio.to_thread(self._broker.kill)
         try:
-            await asyncio.sleep(seconds)
+            await pass_time(seconds)
         finally:
             await asyncio.to_thread(self._broker.start)
 
@@ -155,7 +156,7 @@ class Kafka:
         """Connections stay, and nothing is answered."""
         self._broker.pause()
         try:
-            await asyncio.sleep(seconds)
+            await pass_time(seconds)
         finally:
             self._broker.resume()
 
@@ -172,7 +173,7 @@ class Postgres:
         """End it without a checkpoint, as a crash would; it recovers when it is started again."""
         await asyncio.to_thread(self._crash)
         try:
-            await asyncio.sleep(seconds)
+            await pass_time(seconds)
         finally:
             self._uses.append(await asyncio.to_thread(EmbeddedPostgres.start_blocking, self._folder))
 
@@ -180,7 +181,7 @@ class Postgres:
         """Stop the process that lets connections in; those that are open go on."""
         os.kill(self._pid(), signal.SIGSTOP)
         try:
-            await asyncio.sleep(seconds)
+            await pass_time(seconds)
         finally:
             os.kill(self._pid(), signal.SIGCONT)
 

@@ -35,7 +35,7 @@ _PARTITIONS: Final = 4
 _SLOTS: Final = 8
 _FIRST_SECONDS: Final = 60.0
 
-_ROLE_KINDS: Final = (
+WITHOUT_BROKER: Final = (
     FaultKind(Blow.KILL, "engine", 0.0, 2.0),
     FaultKind(Blow.KILL, "worker", 0.0, 2.0),
     FaultKind(Blow.KILL, "projector", 0.0, 2.0),
@@ -43,9 +43,9 @@ _ROLE_KINDS: Final = (
     FaultKind(Blow.PAUSE, "engine", 7.0, 10.0),
     FaultKind(Blow.PAUSE, "worker", 4.0, 8.0),
     FaultKind(Blow.PAUSE, "projector", 7.0, 10.0),
+    FaultKind(Blow.KILL, "postgres", 0.0, 3.0),
 )
-_POSTGRES: Final = FaultKind(Blow.KILL, "postgres", 0.0, 3.0)
-_BROKER: Final = FaultKind(Blow.KILL, "broker", 0.0, 3.0)
+WITH_BROKER: Final = (*WITHOUT_BROKER, FaultKind(Blow.KILL, "broker", 0.0, 3.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +112,8 @@ async def torture(how: Torture, folder: Path, postgres: Postgres, broker: Broker
     clients, handlers = Journal(folder / "clients.jsonl"), Journal(folder / "handlers.jsonl")
     roles = _roles(how, settings, folder)
     targets: dict[str, Sequence[Target]] = {**roles, "postgres": [postgres]}
-    kinds = [*_ROLE_KINDS, _POSTGRES]
     if broker is not None:
         targets["broker"] = [Kafka(broker)]
-        kinds.append(_BROKER)
     everybody = [role for of_kind in roles.values() for role in of_kind]
     async with AsyncExitStack() as stack:
         log = await stack.enter_async_context(await open_log(settings.log))
@@ -131,6 +129,7 @@ async def torture(how: Torture, folder: Path, postgres: Postgres, broker: Broker
             for number in range(how.clients)
         ]
         await _first_job(settings, clients)
+        kinds = WITHOUT_BROKER if broker is None else WITH_BROKER
         faults = plan(how.seed, kinds, how.seconds, how.gap)
         inflicted = await _under_load(producers, inflict(faults, targets), how)
         evidence = await gather(
