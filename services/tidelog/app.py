@@ -74,7 +74,7 @@ class App:
         """
         settings = self.settings
         async with (
-            await open_log(settings.log) as log,
+            await open_log(settings.log, kafka=settings.kafka) as log,
             Client.open(
                 log, settings.topics, projection=lambda: Projection.connect(settings.postgres)
             ) as client,

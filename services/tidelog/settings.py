@@ -27,6 +27,14 @@ from pydantic_settings import (
 )
 
 from tidelog.core.state import Retention
+from tidelog.log.kafka.options import (
+    KafkaOptions,
+    KafkaReplication,
+    KafkaSecurity,
+    Mechanism,
+    Protocol,
+    WrongKafkaOptions,
+)
 from tidelog.log.topics import DEFAULT_PARTITIONS, DEFAULT_PREFIX, Topics
 from tidelog_events.errors import TidelogError
 from tidelog_events.instants import MAX_SECONDS, from_seconds
@@ -41,9 +49,12 @@ _MAX_PARTITIONS: Final = 10_000
 _UNITS: Final = {"": 1, "s": 1, "m": 60, "h": 3_600, "d": 24 * 3_600}
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd]?)", re.ASCII)
 _TOPIC_PREFIX: Final = re.compile(r"[A-Za-z0-9._-]{1,100}", re.ASCII)
-_LOG_SCHEMES: Final = ("sqlite:", "kafka://")
+_KAFKA_SCHEME: Final = "kafka://"
+_LOG_SCHEMES: Final = ("sqlite:", _KAFKA_SCHEME)
 _POSTGRES_SCHEMES: Final = ("postgresql://", "postgres://", "embedded:")
-_SECRET: Final = frozenset({"postgres"})
+_KAFKA_FIELDS: Final = "kafka_"
+_MAX_REPLICAS: Final = 32_767
+_SECRET: Final = frozenset({"postgres", "kafka_sasl_password"})
 """Settings whose value may hold a password: it is in no message."""
 
 
@@ -81,8 +92,23 @@ def _check_prefix(value: str) -> str:
     return value
 
 
+def _check_file(value: str) -> str:
+    if not Path(value).is_file():
+        raise ValueError("there is no such file")
+    return value
+
+
+def _check_not_empty(value: str) -> str:
+    if not value:
+        raise ValueError("must not be empty; take it away if it is not needed")
+    return value
+
+
 PartitionCount = Annotated[int, BeforeValidator(_no_truth), Field(ge=1, le=_MAX_PARTITIONS)]
 Duration = Annotated[float, BeforeValidator(_read_duration)]
+File = Annotated[str, AfterValidator(_check_file)]
+Text = Annotated[str, AfterValidator(_check_not_empty)]
+ReplicaCount = Annotated[int, BeforeValidator(_no_truth), Field(ge=1, le=_MAX_REPLICAS)]
 
 _DAY: Final = 24 * 3_600.0
 
@@ -101,6 +127,10 @@ class Settings(BaseSettings):
         retention_succeeded, retention_cancelled, retention_dead_lettered, retention_quarantined: how long an
             ended job is kept, in seconds, or written as `90m`, `24h`, `14d`.
         history: what the projection keeps of a job's history.
+        kafka_security_protocol, kafka_ca_file, kafka_certificate_file, kafka_key_file, kafka_sasl_mechanism,
+            kafka_sasl_username, kafka_sasl_password: how brokers are spoken to (`KafkaSecurity`).
+        kafka_replication_factor, kafka_min_insync_replicas: how safely the topics are kept that are created
+            (`KafkaReplication`).
 
     Raises:
         SettingsError: a value is wrong, or the file is no TOML.
@@ -113,9 +143,9 @@ class Settings(BaseSettings):
     log: Annotated[str, AfterValidator(lambda value: _check_scheme(_LOG_SCHEMES, value))] = (
         "sqlite:.tidelog/log.db"
     )
-    postgres: Annotated[str, AfterValidator(lambda value: _check_scheme(_POSTGRES_SCHEMES, value))] = (
-        "embedded:.tidelog/postgres"
-    )
+    postgres: Annotated[
+        str, AfterValidator(lambda value: _check_scheme(_POSTGRES_SCHEMES, value)), Field(repr=False)
+    ] = "embedded:.tidelog/postgres"
     prefix: Annotated[str, AfterValidator(_check_prefix)] = DEFAULT_PREFIX
     partitions: Annotated[int, BeforeValidator(_no_truth), Field(ge=1, le=_MAX_PARTITIONS)] = (
         DEFAULT_PARTITIONS
@@ -125,6 +155,33 @@ class Settings(BaseSettings):
     retention_dead_lettered: Duration = 14 * _DAY
     retention_quarantined: Duration = 14 * _DAY
     history: History = History.DETAIL
+    kafka_security_protocol: Protocol = "PLAINTEXT"
+    kafka_ca_file: File | None = None
+    kafka_certificate_file: File | None = None
+    kafka_key_file: File | None = None
+    kafka_sasl_mechanism: Mechanism = "PLAIN"
+    kafka_sasl_username: Text | None = None
+    kafka_sasl_password: Annotated[Text | None, Field(repr=False)] = None
+    kafka_replication_factor: ReplicaCount | None = None
+    kafka_min_insync_replicas: ReplicaCount | None = None
+
+    @property
+    def kafka(self) -> KafkaOptions | None:
+        """What is said about the Kafka cluster; None when the log is another one."""
+        if not self.log.startswith(_KAFKA_SCHEME):
+            return None
+        return KafkaOptions(
+            KafkaSecurity(
+                protocol=self.kafka_security_protocol,
+                ca_file=self.kafka_ca_file,
+                certificate_file=self.kafka_certificate_file,
+                key_file=self.kafka_key_file,
+                mechanism=self.kafka_sasl_mechanism,
+                username=self.kafka_sasl_username,
+                password=self.kafka_sasl_password,
+            ),
+            KafkaReplication(self.kafka_replication_factor, self.kafka_min_insync_replicas),
+        )
 
     @property
     def topics(self) -> Topics:
@@ -145,13 +202,16 @@ class Settings(BaseSettings):
     @classmethod
     def _explain_what_is_wrong(cls, given: object, validate: ModelWrapValidatorHandler[Self]) -> Self:
         try:
-            return validate(given)
+            settings = validate(given)
         except ValidationError as error:
             raise SettingsError(_explain(error)) from None
+        _refuse_unusable_kafka(settings)
+        return settings
 
     def model_post_init(self, _context: object, /) -> None:
-        """Warn of what may be a typing error."""
+        """Warn of what may be a typing error, and of what was said for nothing."""
         _warn_of_unknown(os.environ, _file_keys())
+        _warn_of_unused_kafka(self)
 
     @classmethod
     def settings_customise_sources(
@@ -183,6 +243,56 @@ def _explain(error: ValidationError) -> str:
         for detail in error.errors(include_url=False, include_input=False)
     ]
     return f"Wrong settings. {'; '.join(wrong)}. Correct this and start again."
+
+
+def _refuse_unusable_kafka(settings: Settings) -> None:
+    """Refuse settings that are right one by one, and do not fit each other."""
+    if not settings.log.startswith(_KAFKA_SCHEME):
+        return
+    wrong: list[str] = []
+    protocol = settings.kafka_security_protocol
+    if protocol.startswith("SASL"):
+        wrong += [
+            f"{_names_of(field)} must be given: the security protocol is {protocol}"
+            for field in ("kafka_sasl_username", "kafka_sasl_password")
+            if getattr(settings, field) is None
+        ]
+    if settings.kafka_key_file is not None and settings.kafka_certificate_file is None:
+        wrong.append(f"{_names_of('kafka_certificate_file')} must be given: there is a key file")
+    factor, min_insync = settings.kafka_replication_factor, settings.kafka_min_insync_replicas
+    if factor is not None and min_insync is not None and min_insync > factor:
+        wrong.append(
+            f"{_said_as('kafka_min_insync_replicas')}: must be at most the replication factor, {factor}"
+        )
+    if not wrong and settings.kafka is not None:
+        try:
+            settings.kafka.security.ssl_context()
+        except WrongKafkaOptions as error:
+            said = [field for field in _TLS_FILES if getattr(settings, field) is not None]
+            wrong.append(f"{', '.join(map(_said_as, said))}: {str(error).rstrip('.')}")
+    if wrong:
+        raise SettingsError(f"Wrong settings. {'; '.join(wrong)}. Correct this and start again.")
+
+
+_TLS_FILES: Final = ("kafka_ca_file", "kafka_certificate_file", "kafka_key_file")
+_SASL_FIELDS: Final = ("kafka_sasl_mechanism", "kafka_sasl_username", "kafka_sasl_password")
+
+
+def _warn_of_unused_kafka(settings: Settings) -> None:
+    said = sorted(field for field in settings.model_fields_set if field.startswith(_KAFKA_FIELDS))
+    if not settings.log.startswith(_KAFKA_SCHEME):
+        _warn_of_unused(said, f"the log is {settings.log}")
+        return
+    protocol = settings.kafka_security_protocol
+    if "SSL" not in protocol:
+        _warn_of_unused([field for field in said if field in _TLS_FILES], f"the protocol is {protocol}")
+    if "SASL" not in protocol:
+        _warn_of_unused([field for field in said if field in _SASL_FIELDS], f"the protocol is {protocol}")
+
+
+def _warn_of_unused(fields: list[str], reason: str) -> None:
+    for field in fields:
+        _logger.warning("%s is said, and nothing uses it: %s.", _names_of(field), reason)
 
 
 def _names_of(field: str) -> str:

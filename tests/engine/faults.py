@@ -7,14 +7,17 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, auto
 
 from tidelog.log.port import (
+    GroupDescription,
     Isolation,
     Log,
+    LogDescription,
     LogUnavailable,
     Member,
     NewRecord,
     OutcomeUnknown,
     Producer,
     Reader,
+    TopicDescription,
     TopicPartition,
     TopicSpec,
     Writer,
@@ -86,6 +89,15 @@ class FaultyLog(Log):
 
     async def partitions(self, topic: str) -> int:
         return await self._log.partitions(topic)
+
+    async def describe(self) -> LogDescription:
+        return await self._log.describe()
+
+    async def describe_topics(self, names: Sequence[str]) -> dict[str, TopicDescription]:
+        return await self._log.describe_topics(names)
+
+    async def groups(self, prefix: str) -> list[GroupDescription]:
+        return await self._log.groups(prefix)
 
     async def start_offset(self, tp: TopicPartition) -> int:
         return await self._log.start_offset(tp)

@@ -47,7 +47,7 @@ async def open_log(settings: Settings, *, create: bool = False) -> AsyncIterator
             f"There is no log at {settings.log} (seen from {Path.cwd()}). {_START}, change to the right "
             "directory, or set TIDELOG_LOG."
         )
-    async with await open_address(settings.log) as log:
+    async with await open_address(settings.log, kafka=settings.kafka) as log:
         yield log
 
 

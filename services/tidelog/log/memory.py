@@ -29,14 +29,18 @@ from tidelog.log.cleaning import COMPACT_AFTER, TOMBSTONE_SECONDS
 from tidelog.log.port import (
     Cleanup,
     Fenced,
+    GroupDescription,
+    GroupMember,
     Isolation,
     Log,
+    LogDescription,
     LogUnavailable,
     Member,
     NewRecord,
     Producer,
     Reader,
     Record,
+    TopicDescription,
     TopicPartition,
     TopicSpec,
     Writer,
@@ -124,6 +128,25 @@ class _Group:
     committed: dict[int, int] = field(default_factory=dict)
 
 
+def _describe_group(name: str, parts: Sequence[tuple[str, _Group]]) -> GroupDescription:
+    """A group, from what it is on each topic."""
+    members = [
+        GroupMember(
+            member,
+            "",
+            frozenset(TopicPartition(topic, p) for p, owner in state.assignment.items() if owner == member),
+        )
+        for topic, state in parts
+        for member in state.members
+    ]
+    committed = {
+        TopicPartition(topic, partition): offset
+        for topic, state in parts
+        for partition, offset in state.committed.items()
+    }
+    return GroupDescription(name, True, tuple(members), committed)
+
+
 class MemoryStore:
     """What several `MemoryLog` connections share: topics, records, writers' epochs, groups.
 
@@ -156,6 +179,25 @@ class MemoryStore:
     def partitions(self, topic: str) -> int:
         with self._lock:
             return len(self._partitions(topic))
+
+    def describe_topics(self, names: Sequence[str]) -> dict[str, TopicDescription]:
+        with self._lock:
+            specs = [self._topics[name][0].spec for name in names if name in self._topics]
+        return {
+            spec.name: TopicDescription(
+                spec.name, spec.partitions, spec.cleanup.value, spec.retention_seconds
+            )
+            for spec in specs
+        }
+
+    def groups(self, prefix: str) -> list[GroupDescription]:
+        """The groups whose names begin with `prefix`, by name."""
+        with self._lock:
+            found: dict[str, list[tuple[str, _Group]]] = {}
+            for (name, topic), state in sorted(self._groups.items(), key=lambda item: item[0]):
+                if name.startswith(prefix):
+                    found.setdefault(name, []).append((topic, state))
+            return [_describe_group(name, parts) for name, parts in found.items()]
 
     def bounds(self, tp: TopicPartition) -> tuple[int, int]:
         """The start and end offsets."""
@@ -406,6 +448,16 @@ class MemoryLog(_Connected, Log):
 
     async def partitions(self, topic: str) -> int:
         return self._open_store().partitions(topic)
+
+    async def describe(self) -> LogDescription:
+        self._open_store()
+        return LogDescription("memory")
+
+    async def describe_topics(self, names: Sequence[str]) -> dict[str, TopicDescription]:
+        return self._open_store().describe_topics(names)
+
+    async def groups(self, prefix: str) -> list[GroupDescription]:
+        return self._open_store().groups(prefix)
 
     async def start_offset(self, tp: TopicPartition) -> int:
         return self._open_store().bounds(tp)[0]

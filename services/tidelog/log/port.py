@@ -113,6 +113,83 @@ class Record:
     headers: tuple[tuple[str, bytes], ...] = field(default=())
 
 
+@dataclass(frozen=True, slots=True)
+class LogDescription:
+    """What a log runs on.
+
+    Attributes:
+        kind: `kafka`, `sqlite` or `memory`.
+        version: of what it runs on; None where it does not tell.
+        brokers: how many processes keep it; 0 for a log that needs none.
+    """
+
+    kind: str
+    version: str | None = None
+    brokers: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaState:
+    """How safely a topic is kept, for a log that keeps several copies.
+
+    Attributes:
+        factor: copies of the partition that has the fewest.
+        min_insync: copies that must have a record before it counts.
+        leaderless: partitions that can be neither read nor written now.
+        below_min_insync: partitions that can be read and not be written now.
+        missing_copies: partitions of which a copy is away or behind.
+        max_message_bytes: the largest batch that is taken.
+    """
+
+    factor: int
+    min_insync: int
+    leaderless: tuple[int, ...]
+    below_min_insync: tuple[int, ...]
+    missing_copies: tuple[int, ...]
+    max_message_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDescription:
+    """A topic as it is.
+
+    Attributes:
+        cleanup: in the log's own words, such as `delete` or `compact`; a log may know more of them.
+        retention_seconds: None keeps everything.
+        replicas: None for a log that keeps one copy.
+    """
+
+    name: str
+    partitions: int
+    cleanup: str
+    retention_seconds: float | None
+    replicas: ReplicaState | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMember:
+    """A living member of a consumer group, and the partitions that it was given."""
+
+    id: str
+    host: str
+    partitions: frozenset[TopicPartition]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDescription:
+    """A consumer group as it is.
+
+    Attributes:
+        is_settled: whether the members have their shares; False while they are shared out anew.
+        committed: the next offset to read of each partition for which one was committed.
+    """
+
+    name: str
+    is_settled: bool
+    members: tuple[GroupMember, ...]
+    committed: Mapping[TopicPartition, int]
+
+
 class Producer(ABC):
     """Appends records without a transaction: each one stands alone, in the order given, per partition."""
 
@@ -242,6 +319,22 @@ class Log(ABC):
     @abstractmethod
     async def partitions(self, topic: str) -> int:
         """How many partitions the topic has. Raises `UnknownTopic`."""
+
+    @abstractmethod
+    async def describe(self) -> LogDescription:
+        """What the log runs on. Raises `LogUnavailable`."""
+
+    @abstractmethod
+    async def describe_topics(self, names: Sequence[str]) -> dict[str, TopicDescription]:
+        """The topics among these that exist, by name. Raises `LogUnavailable`."""
+
+    @abstractmethod
+    async def groups(self, prefix: str) -> list[GroupDescription]:
+        """The consumer groups whose names begin with `prefix`, by name. Raises `LogUnavailable`.
+
+        A group is there from its first member, or its first committed offset, on; one without members and
+        offsets may be forgotten.
+        """
 
     @abstractmethod
     async def start_offset(self, tp: TopicPartition) -> int:

@@ -9,6 +9,7 @@ from typing import TypeVar
 from aiokafka.admin import AIOKafkaAdminClient
 
 from tidelog.log.kafka.connection import Connection, stop
+from tidelog.log.kafka.inspection import KafkaInspection
 from tidelog.log.kafka.member import KafkaMember
 from tidelog.log.kafka.offsets import KafkaOffsets
 from tidelog.log.kafka.options import KafkaOptions, KafkaReplication
@@ -16,7 +17,19 @@ from tidelog.log.kafka.producer import KafkaProducer
 from tidelog.log.kafka.reader import KafkaReader
 from tidelog.log.kafka.topics import KafkaTopics
 from tidelog.log.kafka.writer import KafkaWriter
-from tidelog.log.port import Isolation, Log, Member, Producer, Reader, TopicPartition, TopicSpec, Writer
+from tidelog.log.port import (
+    GroupDescription,
+    Isolation,
+    Log,
+    LogDescription,
+    Member,
+    Producer,
+    Reader,
+    TopicDescription,
+    TopicPartition,
+    TopicSpec,
+    Writer,
+)
 
 _Child = TypeVar("_Child", KafkaProducer, KafkaWriter, KafkaReader, KafkaMember)
 
@@ -31,6 +44,7 @@ class KafkaLog(Log):
         self._admin = admin
         self._topics = KafkaTopics(connection, admin, replication)
         self._offsets = KafkaOffsets(connection)
+        self._inspection = KafkaInspection(connection, admin)
         # Held firmly: aiokafka complains of clients that are dropped, and they go on working all the same.
         self._children: list[KafkaProducer | KafkaWriter | KafkaReader | KafkaMember] = []
         self._closed = False
@@ -69,6 +83,18 @@ class KafkaLog(Log):
     async def partitions(self, topic: str) -> int:
         self._refuse_closed()
         return await self._topics.partitions(topic)
+
+    async def describe(self) -> LogDescription:
+        self._refuse_closed()
+        return await self._inspection.describe()
+
+    async def describe_topics(self, names: Sequence[str]) -> dict[str, TopicDescription]:
+        self._refuse_closed()
+        return await self._inspection.describe_topics(names)
+
+    async def groups(self, prefix: str) -> list[GroupDescription]:
+        self._refuse_closed()
+        return await self._inspection.groups(prefix)
 
     async def start_offset(self, tp: TopicPartition) -> int:
         self._refuse_closed()

@@ -12,16 +12,20 @@ from weakref import WeakSet
 
 from tidelog.log.checks import refuse_malformed
 from tidelog.log.port import (
+    GroupDescription,
     Isolation,
     Log,
+    LogDescription,
     LogUnavailable,
     Member,
     Producer,
     Reader,
+    TopicDescription,
     TopicPartition,
     TopicSpec,
     Writer,
 )
+from tidelog.log.sqlite import inspection
 from tidelog.log.sqlite import topics as topic_rows
 from tidelog.log.sqlite.append import SqliteProducer, SqliteWriter, open_epoch
 from tidelog.log.sqlite.cleaning import CLEAN_SECONDS, Cleaner
@@ -80,6 +84,17 @@ class SqliteLog(Log):
 
     async def partitions(self, topic: str) -> int:
         return len(self._opened().topics[topic].partition_ids)
+
+    async def describe(self) -> LogDescription:
+        self._opened()
+        return LogDescription("sqlite", sqlite3.sqlite_version)
+
+    async def describe_topics(self, names: Sequence[str]) -> dict[str, TopicDescription]:
+        return self._opened().snapshot(lambda connection: inspection.describe_topics(connection, names))
+
+    async def groups(self, prefix: str) -> list[GroupDescription]:
+        session = self._opened()
+        return session.snapshot(lambda connection: inspection.groups(connection, prefix, session.clock()))
 
     async def start_offset(self, tp: TopicPartition) -> int:
         return self._bounds(tp)[0]

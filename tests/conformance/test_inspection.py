@@ -1,0 +1,68 @@
+"""Looking at a log: topics and groups as they are."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+from tests.conformance.cluster import SECONDS, Cluster, append, record, until
+
+from tidelog.log.port import Cleanup, GroupDescription, Log, TopicPartition
+
+
+async def test_says_what_it_runs_on(log: Log) -> None:
+    found = await log.describe()
+    assert log.address.startswith(f"{found.kind}:")
+    assert (found.brokers > 0) == (found.kind == "kafka")
+
+
+async def test_topics_are_described_as_they_were_made(cluster: Cluster, log: Log) -> None:
+    kept = await cluster.new_topic(3, retention_seconds=3_600)
+    for_ever = await cluster.new_topic(1)
+    compacted = await cluster.new_topic(2, Cleanup.COMPACT)
+
+    found = await log.describe_topics([kept, for_ever, compacted, "no-such-topic"])
+
+    assert {name: (topic.partitions, topic.cleanup) for name, topic in found.items()} == {
+        kept: (3, "delete"),
+        for_ever: (1, "delete"),
+        compacted: (2, "compact"),
+    }
+    assert (found[kept].retention_seconds, found[for_ever].retention_seconds) == (3_600, None)
+    for topic in found.values():
+        if topic.replicas is not None:
+            assert topic.replicas.factor >= topic.replicas.min_insync >= 1
+            assert topic.replicas.leaderless == topic.replicas.below_min_insync == ()
+
+
+async def the_group(log: Log, name: str) -> GroupDescription | None:
+    found = [group for group in await log.groups(name) if group.name == name]
+    return found[0] if found else None
+
+
+async def test_groups_are_described_with_members_shares_and_offsets(cluster: Cluster, log: Log) -> None:
+    topic, prefix = await cluster.new_topic(4), uuid4().hex
+    await append(log, *(record(topic, "v", partition=partition) for partition in range(4)))
+    first, second = await log.join(f"{prefix}-a", topic), await log.join(f"{prefix}-a", topic)
+    await until(lambda: len(first.assignment) == len(second.assignment) == 2, first, second)
+    for member in (first, second):
+        await member.commit(dict.fromkeys(member.assignment, 1), timeout=SECONDS)
+
+    found = await the_group(await cluster.connect(), f"{prefix}-a")
+
+    assert found is not None
+    assert found.is_settled
+    shares = {frozenset(tp.partition for tp in member.partitions) for member in found.members}
+    assert shares == {first.assignment, second.assignment}
+    assert found.committed == {TopicPartition(topic, partition): 1 for partition in range(4)}
+    assert [group.name for group in await log.groups(prefix)] == [f"{prefix}-a"]
+
+    await first.close()
+    await second.close()
+    left = await the_group(log, f"{prefix}-a")
+    assert left is not None
+    assert left.members == ()
+    assert left.committed == found.committed
+
+
+async def test_a_group_that_nobody_ever_joined_is_not_there(log: Log) -> None:
+    assert await log.groups(uuid4().hex) == []
