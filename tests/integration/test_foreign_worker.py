@@ -84,6 +84,21 @@ def test_a_stale_report_changes_nothing(
     assert life[-1].get("output") == "in time"
 
 
+def test_a_lease_from_before_a_requeue_is_stale(
+    commander: Commander, worker: Worker, events: Events, queue: str
+) -> None:
+    """Attempts start again after a requeue: only the lease tells the two grants of attempt 1 apart."""
+    job_id = enqueue(commander, queue)
+    before = worker.claim(queue)
+    assert worker.report(before, "Failure", error="broken", next_due=None) == "Applied"
+    commander.send({"type": "requeue", "job_id": job_id}, key=queue)
+    after = worker.claim(queue)
+    assert (before["attempt"], after["attempt"]) == (1, 1)
+    assert worker.report(before, "Success", output="before") == "StaleLease"
+    assert worker.report(after, "Success", output="after") == "Applied"
+    assert events.until_type(job_id, "succeeded").get("output") == "after"
+
+
 def test_it_is_told_of_a_cancel(commander: Commander, worker: Worker, events: Events, queue: str) -> None:
     job_id = enqueue(commander, queue)
     job = worker.claim(queue)
