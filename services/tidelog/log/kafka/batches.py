@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 
 from aiokafka import AIOKafkaProducer
+from aiokafka.errors import KafkaError
 from aiokafka.producer.message_accumulator import BatchBuilder
 from aiokafka.structs import RecordMetadata
 
@@ -59,20 +60,40 @@ async def send(producer: AIOKafkaProducer, records: Sequence[NewRecord]) -> Sent
 
     The batches of a partition keep their order. What is handed over must be awaited by `Sent.confirmed`.
     """
+    by_partition = _by_partition(records)
+    # First of all, so that nothing is waited for between the batches and all go out in one request.
+    for topic in {topic for topic, _ in by_partition}:
+        await producer.partitions_for(topic)
     sent = Sent()
-    for (topic, partition), indexes in _by_partition(records).items():
-        builder = producer.create_batch()
-        batch: list[int] = []
-        for index in indexes:
-            record = records[index]
-            if not _append(builder, record):
-                sent.add(await producer.send_batch(builder, topic, partition=partition), batch)
-                builder, batch = producer.create_batch(), []
-                _append(builder, record)
-            batch.append(index)
-        builder.close()
-        sent.add(await producer.send_batch(builder, topic, partition=partition), batch)
+    try:
+        for (topic, partition), indexes in by_partition.items():
+            await _send_partition(producer, topic, partition, records, indexes, sent)
+    except KafkaError:
+        # A batch that has failed before this one tells why; this one only that the producer has failed.
+        await sent.confirmed()
+        raise
     return sent
+
+
+async def _send_partition(
+    producer: AIOKafkaProducer,
+    topic: str,
+    partition: int,
+    records: Sequence[NewRecord],
+    indexes: Sequence[int],
+    sent: Sent,
+) -> None:
+    builder = producer.create_batch()
+    batch: list[int] = []
+    for index in indexes:
+        record = records[index]
+        if not _append(builder, record):
+            sent.add(await producer.send_batch(builder, topic, partition=partition), batch)
+            builder, batch = producer.create_batch(), []
+            _append(builder, record)
+        batch.append(index)
+    builder.close()
+    sent.add(await producer.send_batch(builder, topic, partition=partition), batch)
 
 
 def _append(builder: BatchBuilder, record: NewRecord) -> bool:
