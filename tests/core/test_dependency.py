@@ -11,6 +11,7 @@ from tests.core.playing import (
     enqueue,
     lease,
     report,
+    requeue,
     success,
     time_of,
     unroutable,
@@ -120,6 +121,17 @@ class TestOnAnyTerminal:
         script.do(3, cancel("q/b"))
         born = script.do(4, enqueue("q/d", parents=["q/a", "q/b"], mode="OnAnyTerminal")).event
         assert (born["state"], born["parents_remaining"]) == ("Scheduled", 0)
+
+    def test_an_edge_stays_resolved_when_the_parent_is_requeued(self) -> None:
+        script = family(("a", []), ("b", []))
+        script.do(0, enqueue("q/c", parents=["q/a", "q/b"], mode="OnAnyTerminal"))
+        lease_all(script, 0)
+        script.do(1, report("w", dead("q/a")))
+        script.do(2, requeue("q/a"))
+        assert script.record("q/c")["parents_remaining"] == 1
+        assert script.do(3, report("w", success("q/b"))).steps == ["succeeded q/b", "released q/c"]
+        lease_all(script, 4)
+        assert script.do(5, report("w", success("q/a"))).steps == ["succeeded q/a"]
 
     def test_both_modes_below_one_parent(self) -> None:
         script = family(("a", []))

@@ -103,6 +103,8 @@ class Witness:
         assert (event.ordinal, event.attempt) == (0, 0)
         parents = [self.jobs[parent] for parent in event.parents]
         born = _Seen(JobRecord.born(event), 0, [parent.life for parent in parents])
+        # An edge stays resolved, also when the parent is requeued.
+        born.resolved.update(parent.life for parent in parents if parent.record.state.is_terminal)
         self.jobs[event.job_id] = born
         if event.state is JobState.CANCELLED:
             causes = [seen.record.state for seen in parents if _fails(seen.record, event.mode)]
@@ -179,14 +181,10 @@ class Witness:
             record = seen.record
             assert (record.parents_remaining > 0) is (record.state is JobState.AWAITING_PARENT)
             if record.state is JobState.AWAITING_PARENT:
-                open_parents = [
-                    life
-                    for life in seen.parents
-                    if life[0] in self.jobs
-                    and self.jobs[life[0]].life == life
-                    and not self.jobs[life[0]].record.state.is_terminal
-                ]
-                assert len(open_parents) == record.parents_remaining, "no job waits for nobody"
+                open_edges = [life for life in seen.parents if life not in seen.resolved]
+                assert len(open_edges) == record.parents_remaining
+                for job_id, _ in open_edges:
+                    assert not self.jobs[job_id].record.state.is_terminal, "no job waits for nobody"
             leased = record.state is JobState.LEASED
             assert (record.lease_owner is not None, record.lease_expiry is not None) == (leased, leased)
             ended = record.state.is_terminal
