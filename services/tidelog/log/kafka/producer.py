@@ -13,7 +13,7 @@ from tidelog.log.kafka.batches import MAX_BATCH_BYTES, MAX_REQUEST_BYTES, send
 from tidelog.log.kafka.connection import Connection, stop
 from tidelog.log.kafka.failures import append_failure
 from tidelog.log.kafka.topics import KafkaTopics
-from tidelog.log.port import NewRecord, OutcomeUnknown, Producer
+from tidelog.log.port import LogError, NewRecord, OutcomeUnknown, Producer
 
 
 class KafkaProducer(Producer):
@@ -27,7 +27,9 @@ class KafkaProducer(Producer):
         self._connection = connection
         self._topics = topics
         self._client: AIOKafkaProducer | None = None
-        self._connecting = asyncio.Lock()
+        # One append hands over after the other: of many that wait for room in a partition, aiokafka counts the
+        # time again at every turn, and some are out of it within moments.
+        self._turn = asyncio.Lock()
         self._leaving: set[asyncio.Task[None]] = set()
         self.closed = False
 
@@ -44,25 +46,20 @@ class KafkaProducer(Producer):
         if not records:
             return []
         refuse_oversized(records)
-        deadline = asyncio.get_running_loop().time() + timeout
-        with self._connection.explaining("records were to be appended"):
-            async with asyncio.timeout_at(deadline):
-                await self._topics.check_records(records)
-                client = await self._connected()
+        client: AIOKafkaProducer | None = None
         try:
-            async with asyncio.timeout_at(deadline):
-                sent = await send(client, records)
+            async with asyncio.timeout(timeout):
+                await self._topics.check_records(records)
+                async with self._turn:
+                    client = await self._connected()
+                    sent = await send(client, records)
                 await sent.confirmed()
                 return sent.offsets()
-        except TimeoutError:
+        except (TimeoutError, KafkaError) as error:
+            if client is None:  # it waited for its turn or for a connection
+                raise self._connection.unavailable("records were to be appended", error) from error
             self._give_up(client, records)
-            raise OutcomeUnknown(
-                f"{self._connection.address} did not confirm {len(records)} records within {timeout:g} s;"
-                " they may have been written."
-            ) from None
-        except KafkaError as error:
-            self._give_up(client, records)
-            raise append_failure(self._connection.address, "this producer", error) from error
+            raise self._failure(len(records), timeout, error) from error
 
     async def close(self) -> None:
         if self.closed:
@@ -73,18 +70,28 @@ class KafkaProducer(Producer):
         await asyncio.gather(*self._leaving)
 
     async def _connected(self) -> AIOKafkaProducer:
-        async with self._connecting:
-            if self._client is None:
-                client = AIOKafkaProducer(
-                    **self._connection.options(),
-                    enable_idempotence=True,
-                    acks="all",
-                    max_batch_size=MAX_BATCH_BYTES,
-                    max_request_size=MAX_REQUEST_BYTES,
-                )
-                await self._connection.start(client, "a producer was opened")
-                self._client = client
-            return self._client
+        if self._client is None:
+            client = AIOKafkaProducer(
+                **self._connection.options(),
+                enable_idempotence=True,
+                acks="all",
+                max_batch_size=MAX_BATCH_BYTES,
+                max_request_size=MAX_REQUEST_BYTES,
+            )
+            await self._connection.start(client, "a producer was opened")
+            if self.closed:  # meanwhile
+                await stop(client, seconds=0)
+                raise self._connection.closed()
+            self._client = client
+        return self._client
+
+    def _failure(self, count: int, timeout: float, error: TimeoutError | KafkaError) -> LogError:
+        if isinstance(error, KafkaError):
+            return append_failure(self._connection.address, "this producer", error)
+        return OutcomeUnknown(
+            f"{self._connection.address} did not confirm {count} records within {timeout:g} s; they may have"
+            " been written."
+        )
 
     def _give_up(self, client: AIOKafkaProducer, records: Sequence[NewRecord]) -> None:
         self._topics.forget(records)
