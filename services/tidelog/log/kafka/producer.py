@@ -27,8 +27,8 @@ class KafkaProducer(Producer):
         self._connection = connection
         self._topics = topics
         self._client: AIOKafkaProducer | None = None
-        # One append hands over after the other: of many that wait for room in a partition, aiokafka counts the
-        # time again at every turn, and some are out of it within moments.
+        # One append hands over after the other: of many that wait for room in a partition, aiokafka counts
+        # the time again at every turn, and some are out of it within moments.
         self._turn = asyncio.Lock()
         self._leaving: set[asyncio.Task[None]] = set()
         self.closed = False
