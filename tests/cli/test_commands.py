@@ -21,7 +21,6 @@ CHANGING = [
     ["resume", "q"],
     ["limit", "q", "3"],
 ]
-ROLES = [["engine"], ["projector"], ["worker", "shop:app"]]
 
 
 def test_help_names_every_command() -> None:
@@ -53,14 +52,9 @@ def test_help_loads_no_client_of_postgres() -> None:
     assert done.stderr == "[]\n"
 
 
-@pytest.mark.parametrize("arguments", READING + CHANGING + ROLES + [["rebuild"]], ids=lambda a: a[0])
+@pytest.mark.parametrize("arguments", READING + CHANGING + [["rebuild"]], ids=lambda a: a[0])
 def test_what_is_not_there_is_named_and_what_to_do(installation: Installation, arguments: list[str]) -> None:
-    sys.path.insert(0, str(installation.folder))
-    try:
-        result = installation.run(*arguments)
-    finally:
-        sys.path.remove(str(installation.folder))
-        sys.modules.pop("shop", None)
+    result = installation.run(*arguments)
     assert result.exit_code == 3
     assert str(installation.folder) in result.stderr
     assert "tidelog init" in result.stderr

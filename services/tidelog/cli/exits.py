@@ -56,6 +56,7 @@ def exit_code(error: TidelogError) -> int:
     from tidelog.client import errors as client
     from tidelog.log import port
     from tidelog.log.address import UnusableAddress
+    from tidelog.log.kafka.options import WrongKafkaOptions
     from tidelog.settings import SettingsError
     from tidelog.worker.dispatch import BadDispatch
     from tidelog.worker.settings import BadWorkerSettings
@@ -72,6 +73,7 @@ def exit_code(error: TidelogError) -> int:
         WrongUse,
         SettingsError,
         UnusableAddress,
+        WrongKafkaOptions,
         BadDispatch,
         BadWorkerSettings,
         projections.InvalidQuery,

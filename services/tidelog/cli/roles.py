@@ -20,6 +20,7 @@ from tidelog.cli.session import open_log, open_projection, read_settings
 from tidelog.cli.signals import StopRequest, stop_on_signals
 from tidelog.cli.threads import Role, on_own_loop
 from tidelog.cli.values import read_queues, read_weights
+from tidelog.cli.waiting import require_topics, run_when_possible
 
 if TYPE_CHECKING:
     from tidelog.app import App
@@ -47,15 +48,17 @@ async def engine(lifeline: LifelineOption = None, log_level: LogLevelOption = No
     """Decide: the single writer of the partitions that fall to this process."""
     set_up_logging(log_level or LogLevel.INFO)
     tune_collector()
-    async with stop_on_signals(lifeline) as stop, _engine(read_settings()) as run:
-        await run(stop)
+    settings = read_settings()
+    async with stop_on_signals(lifeline) as stop:
+        await run_when_possible(lambda: _engine(settings), stop)
 
 
 async def projector(lifeline: LifelineOption = None, log_level: LogLevelOption = None) -> None:
     """Project: take the log of transitions into Postgres."""
     set_up_logging(log_level or LogLevel.INFO)
-    async with stop_on_signals(lifeline) as stop, _projector(read_settings()) as run:
-        await run(stop)
+    settings = read_settings()
+    async with stop_on_signals(lifeline) as stop:
+        await run_when_possible(lambda: _projector(settings), stop)
 
 
 async def worker(
@@ -86,8 +89,8 @@ async def worker(
         return
     app = load_app(target)
     tune_collector()
-    async with stop_on_signals(lifeline) as stop, _worker(app, settings, stop) as run:
-        await run(stop)
+    async with stop_on_signals(lifeline) as stop:
+        await run_when_possible(lambda: _worker(app, settings, stop), stop)
 
 
 async def up(
@@ -153,6 +156,7 @@ async def _engine(settings: Settings) -> AsyncIterator[Role]:
     from tidelog.engine import Engine
 
     async with open_log(settings) as log:
+        await require_topics(log, settings.topics)
         logger.info("an engine starts on the log %s", log.address)
         yield Engine(log, settings.topics, retention=settings.retention).run
 
@@ -162,6 +166,7 @@ async def _projector(settings: Settings) -> AsyncIterator[Role]:
     from tidelog.projector.projector import Projector
 
     async with open_log(settings) as log, open_projection(settings) as projection:
+        await require_topics(log, settings.topics)
         logger.info("a projector starts, from the log %s to Postgres %s", log.address, projection.address)
         yield Projector(log, settings.topics, projection).run
 
@@ -174,11 +179,11 @@ async def _worker(app: App, settings: WorkerSettings, stop: StopRequest) -> Asyn
 
     where = app.settings
     async with open_log(where) as log:
-        await log.partitions(where.topics.commands)  # an installation that is not there is said at once
+        await require_topics(log, where.topics)
     async with Outputs(where) as outputs:
         worker = Worker(
             registry=app.registry,
-            open_log=lambda: open_address(where.log),
+            open_log=lambda: open_address(where.log, kafka=where.kafka),
             topics=where.topics,
             settings=settings,
             read_output=outputs.read,

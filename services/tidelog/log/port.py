@@ -138,7 +138,7 @@ class ReplicaState:
         leaderless: partitions that can be neither read nor written now.
         below_min_insync: partitions that can be read and not be written now.
         missing_copies: partitions of which a copy is away or behind.
-        max_message_bytes: the largest batch that is taken.
+        takes_largest: whether records of `MAX_RECORD_BYTES` are taken.
     """
 
     factor: int
@@ -146,7 +146,7 @@ class ReplicaState:
     leaderless: tuple[int, ...]
     below_min_insync: tuple[int, ...]
     missing_copies: tuple[int, ...]
-    max_message_bytes: int
+    takes_largest: bool
 
 
 @dataclass(frozen=True, slots=True)

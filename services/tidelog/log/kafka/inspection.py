@@ -11,6 +11,7 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment
 from aiokafka.errors import for_code
 
+from tidelog.log.kafka.batches import MAX_MESSAGE_BYTES
 from tidelog.log.kafka.connection import CONNECT_SECONDS, Connection
 from tidelog.log.port import (
     GroupDescription,
@@ -139,6 +140,6 @@ def _description(name: str, partitions: Sequence[_Partition], configs: Mapping[s
             leaderless=those(lambda part: part["leader"] < 0),
             below_min_insync=those(lambda part: len(part["isr"]) < min_insync),
             missing_copies=those(lambda part: len(part["isr"]) < len(part["replicas"])),
-            max_message_bytes=int(configs[_MAX_BYTES]),
+            takes_largest=int(configs[_MAX_BYTES]) >= MAX_MESSAGE_BYTES,
         ),
     )

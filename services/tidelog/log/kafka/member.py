@@ -10,6 +10,7 @@ from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 
 from tidelog.log.kafka.connection import CONNECT_SECONDS, Connection, stop
+from tidelog.log.process_name import process_name
 from tidelog.log.signalled import SignalledMember
 
 _SESSION_TIMEOUT_MS = 6_000
@@ -42,6 +43,7 @@ class KafkaMember(SignalledMember):
         client = AIOKafkaConsumer(
             **connection.options(),
             group_id=group,
+            client_id=f"tidelog-{process_name()}",  # member ids begin with it
             # Of aiokafka's assignors the one that gives the same share to the same members, whoever leads.
             partition_assignment_strategy=[RangePartitionAssignor],
             session_timeout_ms=_SESSION_TIMEOUT_MS,

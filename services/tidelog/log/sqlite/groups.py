@@ -14,6 +14,7 @@ from uuid import uuid4
 
 from tidelog.log.assignment import balance
 from tidelog.log.port import LogError, LogUnavailable
+from tidelog.log.process_name import process_name
 from tidelog.log.signalled import SignalledMember
 from tidelog.log.sqlite.file import milliseconds
 from tidelog.log.sqlite.session import Session
@@ -102,7 +103,7 @@ class SqliteMember(SignalledMember):
     @classmethod
     async def join(cls, session: Session, group: str, topic: str) -> SqliteMember:
         """Become a member; the first heartbeat, and with it a first assignment, is written already."""
-        member = uuid4().hex
+        member = f"{process_name()}-{uuid4().hex}"
         known = session.topics[topic]
 
         def work(connection: sqlite3.Connection) -> int:
