@@ -73,6 +73,7 @@ class Event(TypedDict):
     type: str
     partition: int
     sequence: int
+    queue: str
     job_id: NotRequired[str]
     ordinal: NotRequired[int]
     state: NotRequired[str]
@@ -139,7 +140,7 @@ class Feed:
         self._start()
 
     def _start(self) -> None:
-        """In the group: it gives out the partitions."""
+        """Take the partitions that the group gives out."""
         self._consumer.subscribe([self.topic])
 
     def until(self, condition: Callable[[], bool]) -> None:

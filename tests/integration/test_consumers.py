@@ -56,7 +56,7 @@ def test_a_group_sees_each_event_once_and_in_order(events: Events, lives: dict[s
     sequences: dict[int, list[int]] = defaultdict(list)
     for record, event in zip(events.records, events.all(), strict=True):
         assert event["partition"] == record.partition()
-        assert record.key() == event.get("job_id", "").encode()
+        assert record.key() == event.get("job_id", event["queue"]).encode()
         sequences[event["partition"]].append(event["sequence"])
     assert sequences == {partition: list(range(len(found))) for partition, found in sequences.items()}
     for job_id in lives:
