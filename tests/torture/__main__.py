@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import logging
 import secrets
 import sys
 import tempfile
@@ -35,10 +36,14 @@ def main() -> int:
     seed = secrets.randbelow(1_000_000_000) if given.seed is None else given.seed
     folder = Path(tempfile.mkdtemp(prefix="tidelog-torture-"))
     console = Console()
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # it has a lot to say while a broker is away
     console.print(f"{given.seconds:g} s on {given.log}, --seed {seed}; journals and logs: {folder}")
     how = Torture(seed, given.seconds, settle_seconds=given.settle_seconds)
     with ExitStack() as stack:
-        broker = stack.enter_context(running_own_kafka(folder)) if given.log == "kafka" else None
+        broker = None
+        if given.log == "kafka":
+            (folder / "broker").mkdir()
+            broker = stack.enter_context(running_own_kafka(folder / "broker"))
         postgres = stack.enter_context(running_postgres())
         outcome = asyncio.run(torture(how, folder, postgres, broker))
     console.print(table(f"Torture on {given.log}, --seed {seed}", outcome))

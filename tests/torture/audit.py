@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from tests.torture.evidence import Evidence
-from tests.torture.fold import expected_row, expected_steps
+from tests.torture.fold import expected_parents, expected_row, expected_steps, expected_tags
 from tests.torture.jobs import expected_end
 from tests.torture.journal import Ending, Run
 from tests.torture.lives import Life, Problem, examine
@@ -155,9 +155,13 @@ def _problems_of_rows(evidence: Evidence, lives: Mapping[JobId, Life]) -> Iterat
         for column, value in expected_row(life.facts).items() if isinstance(life.facts[0], Enqueued) else ():
             if row[column] != value:
                 yield f"{job_id} in Postgres: {column} is {row[column]!r}, and by the log {value!r}"
-        steps = expected_steps(life.facts)[-MAX_HISTORY_ROWS:]
-        if list(evidence.steps.get(job_id, ())) != list(steps):
-            yield f"{job_id} in Postgres: the steps are not those of the log"
+        for what, stored, expected in (
+            ("steps", evidence.steps, expected_steps(life.facts)[-MAX_HISTORY_ROWS:]),
+            ("tags", evidence.tags, expected_tags(life.facts)),
+            ("parents", evidence.parents, expected_parents(life.facts)),
+        ):
+            if list(stored.get(job_id, ())) != list(expected):
+                yield f"{job_id} in Postgres: the {what} are not those of the log"
 
 
 def _problems_of_depths(evidence: Evidence, lives: Mapping[JobId, Life]) -> Iterator[Problem]:

@@ -20,6 +20,9 @@ Depths = Mapping[tuple[str, str], int]
 Step = tuple[int, str, int]
 """A step of a job in Postgres: its ordinal, its type, and the sequence of the event."""
 
+Tags = Sequence[tuple[str, str | None]]
+"""The tags of a job, in order; a label has no value."""
+
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
@@ -32,6 +35,8 @@ class Evidence:
         runs: of handlers, from their own journal.
         rows: the table `jobs`.
         steps: the table `job_transitions`, by job, in order.
+        tags: the table `job_tags`, by job, in order.
+        parents: the table `job_dependencies`, by job, in order.
         depths: the table `queue_depths`.
         counted: the same, counted over `jobs`.
         partitions: how many the log has.
@@ -43,6 +48,8 @@ class Evidence:
     runs: Sequence[Run]
     rows: Mapping[JobId, Row]
     steps: Mapping[JobId, Sequence[Step]]
+    tags: Mapping[JobId, Tags]
+    parents: Mapping[JobId, Sequence[str]]
     depths: Depths
     counted: Depths
     partitions: int

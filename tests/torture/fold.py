@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tests.torture.evidence import Row, Step
+import orjson
+from tests.torture.evidence import Row, Step, Tags
 
+from tidelog_events.bounds import MAX_JOB_TAGS
 from tidelog_events.instants import Instant, to_datetime
 from tidelog_events.states import STATE_ORDINALS, TERMINAL_STATES, JobState
 from tidelog_events.transitions import (
@@ -24,6 +26,7 @@ from tidelog_events.transitions import (
     Returned,
     Succeeded,
 )
+from tidelog_events.wire import write_retry
 
 
 def expected_row(facts: Sequence[JobFact]) -> Row:
@@ -47,6 +50,7 @@ def expected_row(facts: Sequence[JobFact]) -> Row:
         "terminal_cause": None,
         "payload": birth.payload.decode(),
         "output": None,
+        "retry": orjson.dumps(write_retry(birth.retry)).decode(),
         "trace_context": birth.trace_context,
         "workflow_id": birth.workflow_id,
         "schedule_id": birth.schedule_id,
@@ -101,3 +105,14 @@ def _note_particulars(row: dict[str, object], fact: JobFact) -> None:
 def expected_steps(facts: Sequence[JobFact]) -> Sequence[Step]:
     """The history of a job with these facts."""
     return [(fact.ordinal, fact.TYPE, fact.sequence) for fact in facts if isinstance(fact, JobTransition)]
+
+
+def expected_tags(facts: Sequence[JobFact]) -> Tags:
+    """The tags of a job with these facts: those of its birth, then what its attempts added, each once."""
+    named = [tag for fact in facts for name in ("tags", "add_tags") for tag in getattr(fact, name, ())]
+    return [(tag, None) if isinstance(tag, str) else tag for tag in dict.fromkeys(named)][:MAX_JOB_TAGS]
+
+
+def expected_parents(facts: Sequence[JobFact]) -> Sequence[str]:
+    """The parents that a job with these facts was enqueued with."""
+    return getattr(facts[0], "parents", ())

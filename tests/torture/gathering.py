@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 import asyncpg
-from tests.torture.evidence import Depths, Evidence, Row, Step
+from tests.torture.evidence import Depths, Evidence, Row, Step, Tags
 from tests.torture.journal import Journal
 
 from tidelog.log.port import Log, Reader, TopicPartition
@@ -116,6 +116,8 @@ async def gather(
                 runs=handlers.runs(),
                 rows=await _rows(connection),
                 steps=await _steps(connection),
+                tags=await _tags(connection),
+                parents=await _parents(connection),
                 depths=await _depths(connection, "SELECT queue, state, count FROM tidelog.queue_depths"),
                 counted=await _depths(
                     connection, "SELECT queue, state, count(*) FROM tidelog.jobs GROUP BY queue, state"
@@ -137,6 +139,24 @@ async def _steps(connection: asyncpg.Connection[asyncpg.Record]) -> Mapping[JobI
     ):
         steps[row["job_id"]].append((row["ordinal"], row["type"], row["sequence"]))
     return steps
+
+
+async def _tags(connection: asyncpg.Connection[asyncpg.Record]) -> Mapping[JobId, Tags]:
+    tags: defaultdict[JobId, list[tuple[str, str | None]]] = defaultdict(list)
+    for job_id, key, value in await connection.fetch(
+        "SELECT job_id, key, value FROM tidelog.job_tags ORDER BY job_id, position"
+    ):
+        tags[job_id].append((key, value))
+    return tags
+
+
+async def _parents(connection: asyncpg.Connection[asyncpg.Record]) -> Mapping[JobId, Sequence[str]]:
+    parents: defaultdict[JobId, list[str]] = defaultdict(list)
+    for job_id, parent_id in await connection.fetch(
+        "SELECT job_id, parent_id FROM tidelog.job_dependencies ORDER BY job_id, position"
+    ):
+        parents[job_id].append(parent_id)
+    return parents
 
 
 async def _depths(connection: asyncpg.Connection[asyncpg.Record], query: str) -> Depths:

@@ -8,7 +8,7 @@ import os
 import select
 import signal
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
@@ -96,7 +96,7 @@ class Role:
         process = await self._living()
         self._was_killed = True
         self._may_start.clear()
-        os.kill(process.pid, signal.SIGKILL)
+        _signal(process.pid, signal.SIGKILL)
         try:
             await pass_time(seconds)
         finally:
@@ -105,11 +105,11 @@ class Role:
     async def pause(self, seconds: float) -> None:
         """SIGSTOP, and SIGCONT after so many seconds."""
         process = await self._living()
-        os.kill(process.pid, signal.SIGSTOP)
+        _signal(process.pid, signal.SIGSTOP)
         try:
             await pass_time(seconds)
         finally:
-            os.kill(process.pid, signal.SIGCONT)
+            _signal(process.pid, signal.SIGCONT)
 
     async def _living(self) -> RoleProcess:
         """Its process, which is waited for: between two lives there is nobody to hit."""
@@ -118,6 +118,12 @@ class Role:
         if self._process is None:
             raise RuntimeError(f"{self.name} lives and has no process")
         return self._process
+
+
+def _signal(pid: int, number: signal.Signals) -> None:
+    """To a process, unless it has ended by itself in this very moment."""
+    with suppress(ProcessLookupError):
+        os.kill(pid, number)
 
 
 @asynccontextmanager
@@ -178,12 +184,17 @@ class Postgres:
             self._uses.append(await asyncio.to_thread(EmbeddedPostgres.start_blocking, self._folder))
 
     async def pause(self, seconds: float) -> None:
-        """Stop the process that lets connections in; those that are open go on."""
-        os.kill(self._pid(), signal.SIGSTOP)
+        """Stop the server and all of its children: connections stay, and nothing is answered."""
+        server = self._pid()
+        _signal(server, signal.SIGSTOP)  # first, so that it has no more children
+        stopped = [*self._children(server), server]
+        for pid in stopped:
+            _signal(pid, signal.SIGSTOP)
         try:
             await pass_time(seconds)
         finally:
-            os.kill(self._pid(), signal.SIGCONT)
+            for pid in stopped:
+                _signal(pid, signal.SIGCONT)
 
     def stop(self) -> None:
         """End it for good."""
@@ -193,6 +204,12 @@ class Postgres:
     def _pid(self) -> int:
         pid_file = self._folder / "data" / "postmaster.pid"
         return int(pid_file.read_text(encoding="utf-8").partition("\n")[0])
+
+    def _children(self, server: int) -> list[int]:
+        return [
+            int(pid)
+            for pid in Path(f"/proc/{server}/task/{server}/children").read_text(encoding="ascii").split()
+        ]
 
     def _crash(self) -> None:
         # SIGQUIT ends its children too; after a SIGKILL they would hold the shared memory for a while.

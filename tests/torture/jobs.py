@@ -97,6 +97,7 @@ async def work(ctx: JobContext, seconds: float) -> None:
 @app.job(Kind.STEADY, queue=QUEUES[0], retry=PATIENT)
 async def steady(ctx: JobContext, seconds: float) -> int:
     with recorded(ctx):
+        ctx.add_tag("attempt", str(ctx.attempt))
         await work(ctx, seconds)
         return ctx.attempt
 
@@ -112,6 +113,7 @@ def threaded(ctx: JobContext, seconds: float) -> int:
 @app.job(Kind.FLAKY, queue=QUEUES[0], retry=PATIENT)
 async def flaky(ctx: JobContext, seconds: float) -> int:
     with recorded(ctx):
+        ctx.add_tag(f"attempt-{ctx.attempt}")
         await work(ctx, seconds)
         if ctx.attempt == 1:
             raise RuntimeError("the first attempt always fails")

@@ -117,7 +117,7 @@ class Producer:
         self._made += 1
         handler = kind if kind in {Kind.THREADED, Kind.FLAKY, Kind.DOOMED} else Kind.STEADY
         # Most are short; some are longer than a lease, so that faults meet leases that are being renewed.
-        seconds = self._rng.uniform(0, 0.05) if self._rng.random() < 0.95 else self._rng.uniform(1, 4)
+        seconds = self._rng.uniform(0, 0.05) if self._rng.random() < 0.93 else self._rng.uniform(1, 4)
         return NewJob(
             handler.value,
             {"seconds": round(seconds, 3)},

@@ -32,7 +32,7 @@ from tidelog.settings import Settings
 
 LEASE_SECONDS: Final = 3.0
 _PARTITIONS: Final = 4
-_SLOTS: Final = 8
+_SLOTS: Final = 16
 _FIRST_SECONDS: Final = 60.0
 
 WITHOUT_BROKER: Final = (
@@ -44,8 +44,13 @@ WITHOUT_BROKER: Final = (
     FaultKind(Blow.PAUSE, "worker", 4.0, 8.0),
     FaultKind(Blow.PAUSE, "projector", 7.0, 10.0),
     FaultKind(Blow.KILL, "postgres", 0.0, 3.0),
+    FaultKind(Blow.PAUSE, "postgres", 2.0, 6.0),
 )
-WITH_BROKER: Final = (*WITHOUT_BROKER, FaultKind(Blow.KILL, "broker", 0.0, 3.0))
+WITH_BROKER: Final = (
+    *WITHOUT_BROKER,
+    FaultKind(Blow.KILL, "broker", 0.0, 3.0),
+    FaultKind(Blow.PAUSE, "broker", 2.0, 6.0),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +69,10 @@ class Torture:
 
     seed: int
     seconds: float
-    gap: tuple[float, float] = (2.0, 5.0)
+    gap: tuple[float, float] = (2.0, 4.4)
     settle_seconds: float = 60.0
-    clients: int = 2
-    pause: float = 0.1
+    clients: int = 6
+    pause: float = 0.3
     each: Mapping[str, int] = field(default_factory=lambda: {"engine": 2, "worker": 2, "projector": 2})
 
 

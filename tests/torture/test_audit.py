@@ -22,7 +22,7 @@ from tests.core.playing import (
 )
 from tests.torture.audit import audit
 from tests.torture.evidence import Evidence
-from tests.torture.fold import expected_row, expected_steps
+from tests.torture.fold import expected_parents, expected_row, expected_steps, expected_tags
 from tests.torture.jobs import Kind, key_of
 from tests.torture.journal import Ending, Run
 
@@ -62,11 +62,12 @@ def honest() -> Evidence:
     retry: WireObject = {"max_attempts": 10, "delays": [1]}
     born = [enqueue(job_id, retry=retry) for job_id in (STEADY, FLAKY, LOST, DOOMED)]
     born += [enqueue(HEIR, parents=[DOOMED], mode="OnAnyTerminal"), enqueue(BEREFT, parents=[DOOMED])]
+    outcomes = [success(STEADY, output=1, add_tags=["one"]), failure(FLAKY), dead(DOOMED)]
     printed = [
         script.do_all(0, born),
         script.do(1, claim("q", WORKER, max_jobs=4, lease_seconds=5)),
         script.do(2, heartbeat(WORKER, lease(STEADY), lease_seconds=9)),
-        script.do(3, report(WORKER, success(STEADY, output=1), failure(FLAKY), dead(DOOMED))),
+        script.do(3, report(WORKER, *outcomes)),
         script.do(10, claim("q", WORKER, max_jobs=4)),
         script.do(11, report(WORKER, success(FLAKY, 2, output=2), success(LOST, 2, output=2))),
         script.do(12, report(WORKER, success(HEIR, output=1))),
@@ -95,6 +96,8 @@ def evidence_of(events: Sequence[Transition]) -> Evidence:
         runs=RUNS,
         rows={job_id: expected_row(of_job) for job_id, of_job in facts.items()},
         steps={job_id: expected_steps(of_job) for job_id, of_job in facts.items()},
+        tags={job_id: expected_tags(of_job) for job_id, of_job in facts.items()},
+        parents={job_id: expected_parents(of_job) for job_id, of_job in facts.items()},
         depths=depths,
         counted=depths,
         partitions=1,
@@ -229,12 +232,11 @@ def test_rows_too_few_and_too_many_are_found() -> None:
     assert "q/other is in Postgres and not in the log" in found
 
 
-def test_a_step_that_postgres_lacks_is_found() -> None:
-    evidence = honest()
-    steps = {**evidence.steps, FLAKY: evidence.steps[FLAKY][1:]}
-    assert f"{FLAKY} in Postgres: the steps are not those of the log" in problems(
-        replace(evidence, steps=steps)
-    )
+def test_what_postgres_lacks_beside_a_job_is_found() -> None:
+    found = problems(replace(honest(), steps={}, tags={}, parents={}))
+    assert f"{FLAKY} in Postgres: the steps are not those of the log" in found
+    assert f"{STEADY} in Postgres: the tags are not those of the log" in found
+    assert f"{HEIR} in Postgres: the parents are not those of the log" in found
 
 
 def test_depths_that_are_not_the_count_are_found() -> None:
