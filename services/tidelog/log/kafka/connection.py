@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from typing import TypeAlias, TypedDict
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.client import AIOKafkaClient
+from aiokafka.conn import AIOKafkaConnection
 from aiokafka.errors import KafkaError
 
 from tidelog.log.kafka.options import KafkaSecurity
@@ -109,10 +111,22 @@ class Connection:
         try:
             with self.explaining(doing):
                 async with asyncio.timeout(CONNECT_SECONDS):
-                    await client.start()
+                    await _start(client)
         except BaseException:
             await stop(client, seconds=0)
             raise
+
+
+async def _start(client: Client) -> None:
+    """aiokafka's first connection is nobody's until a broker has answered: broken off, a start forgets it."""
+    try:
+        await client.start()
+    except BaseException as error:
+        for frame, _ in traceback.walk_tb(error.__traceback__):
+            for value in frame.f_locals.values():
+                if isinstance(value, AIOKafkaConnection):
+                    value.close()
+        raise
 
 
 async def stop(client: Client, *, seconds: float = CLOSE_SECONDS) -> None:

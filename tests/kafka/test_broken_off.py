@@ -1,0 +1,67 @@
+"""A start that is broken off leaves no connection behind, at whatever point it was."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from tests.conformance.cluster import SECONDS
+
+from tidelog.log.kafka.log import KafkaLog
+
+_API_VERSIONS = 18
+_METADATA = 3
+_HEADER = ">ihhi"
+"""Of a request: its length, what it asks for, in which version, and its number."""
+
+
+class HalfABroker:
+    """Says which requests it knows, and answers none of them."""
+
+    def __init__(self) -> None:
+        self.address = ""
+        self.asked = asyncio.Event()
+        self.abandoned = asyncio.Event()
+
+    @asynccontextmanager
+    async def listening(self) -> AsyncIterator[HalfABroker]:
+        server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        host, port = server.sockets[0].getsockname()
+        self.address = f"{host}:{port}"
+        async with server:
+            yield self
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while True:
+                length, api, _, number = struct.unpack(
+                    _HEADER, await reader.readexactly(struct.calcsize(_HEADER))
+                )
+                await reader.readexactly(length + 4 - struct.calcsize(_HEADER))
+                if api != _API_VERSIONS:
+                    self.asked.set()
+                    continue
+                known = struct.pack(">hihhhhhh", 0, 2, _API_VERSIONS, 0, 0, _METADATA, 0, 5)
+                writer.write(struct.pack(">ii", 4 + len(known), number) + known)
+        except asyncio.IncompleteReadError:
+            self.abandoned.set()
+        finally:
+            writer.close()
+
+
+async def test_the_first_connection_is_closed_before_the_brokers_have_said_who_they_are() -> None:
+    async with HalfABroker().listening() as broker:
+        opening = asyncio.create_task(KafkaLog.open(broker.address))
+        async with asyncio.timeout(SECONDS):
+            await broker.asked.wait()
+        opening.cancel()
+        with pytest.raises(asyncio.CancelledError) as broken_off:
+            await opening
+        async with asyncio.timeout(SECONDS):
+            await broker.abandoned.wait()
+        assert broken_off.tb is not None, (
+            "what refers to the connection is still here: nobody but we closed it"
+        )
