@@ -11,7 +11,7 @@ import asyncpg
 from tests.torture.evidence import Depths, Evidence, Row, Step, Tags
 from tests.torture.journal import Journal
 
-from tidelog.log.port import Log, Reader, TopicPartition
+from tidelog.log.port import Isolation, Log, Reader, TopicPartition
 from tidelog.log.topics import Topics
 from tidelog_events.codec import decode_transition
 from tidelog_events.errors import TidelogError
@@ -48,6 +48,10 @@ class History:
         try:
             async with asyncio.timeout(seconds):
                 while not (acknowledged <= self.last.keys() and not self._alive()):
+                    await self._take(reader)
+                # Nothing may follow now, and what follows all the same is for the audit to see.
+                ends = {tp: await log.end_offset(tp, Isolation.UNCOMMITTED) for tp in tps}
+                while any(reader.position(tp) < end for tp, end in ends.items()):
                     await self._take(reader)
         except TimeoutError:
             raise NeverSettled(self._what_is_left(acknowledged, seconds)) from None

@@ -55,6 +55,11 @@ class Role:
         """What its processes say."""
         return self.folder / f"{self.name}.log"
 
+    @property
+    def tracebacks(self) -> int:
+        """How many stand in what its processes said."""
+        return self.log_file.read_text(encoding="utf-8", errors="replace").count("Traceback")
+
     async def keep(self, ending: asyncio.Event) -> None:
         """Keep it running until `ending` is set; then end it in order. A cancellation kills it."""
         self._may_start.set()

@@ -140,23 +140,20 @@ async def torture(how: Torture, folder: Path, postgres: Postgres, broker: Broker
         evidence = await gather(
             log, settings.topics, settings.postgres, clients, handlers, how.settle_seconds
         )
-    found = audit(evidence)
+    return _outcome(audit(evidence), inflicted, everybody)
+
+
+def _outcome(found: Audit, inflicted: Counter[str], roles: Sequence[Role]) -> Outcome:
     ends = [
         f"{role.name} was asked to end and ended with code {role.last_code}"
-        for role in everybody
+        for role in roles
         if role.last_code != 0
     ]
     return Outcome(
         replace(found, problems=[*found.problems, *ends]),
         inflicted,
-        Counter({role.name: len(role.gave_up) for role in everybody if role.gave_up}),
-        Counter(
-            {
-                role.name: count
-                for role in everybody
-                if (count := role.log_file.read_text().count("Traceback"))
-            }
-        ),
+        gave_up=Counter({role.name: len(role.gave_up) for role in roles if role.gave_up}),
+        tracebacks=Counter({role.name: role.tracebacks for role in roles if role.tracebacks}),
     )
 
 
