@@ -49,6 +49,12 @@ async def ensure_schema(connection: Connection, schema: str = SCHEMA) -> None:
         await connection.execute("SELECT pg_advisory_unlock($1)", MIGRATION_LOCK)
 
 
+async def find_version(connection: Connection, schema: str = SCHEMA) -> int:
+    """The version of the schema that is there, 0 when there is none. Nothing is made. Raises as above."""
+    _check_server(connection)
+    return await _version(connection, schema)
+
+
 async def migrate(connection: Connection, schema: str, version: int) -> None:
     """Run the steps after `version` in the transaction of the caller, who holds the lock."""
     await connection.execute(f'CREATE SCHEMA IF NOT EXISTS "{schema}"')

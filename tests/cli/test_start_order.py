@@ -62,11 +62,8 @@ def test_roles_come_first_and_the_installation_last(nothing_yet: Installation) -
 
 def wait_until_succeeded(installation: Installation, job_id: str) -> None:
     """Look until the job has succeeded; each look is a command, which takes its time."""
-    for _ in range(100):
-        found = installation.run("job", job_id, "--json")
-        if '"state":"Succeeded"' in found.stdout:
-            return
-    raise AssertionError(f"{job_id} never succeeded: {found.output}")
+    looks = (installation.run("job", job_id, "--json").output for _ in range(100))
+    assert any('"state":"Succeeded"' in found for found in looks)
 
 
 @pytest.mark.parametrize("role", ROLES, ids=lambda role: role[0])

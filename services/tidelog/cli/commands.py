@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from tidelog.cli import demo, enqueue, init, jobs, queues, rebuild, replay, roles
+from tidelog.cli import demo, doctor, enqueue, init, jobs, queues, rebuild, replay, roles
 from tidelog.cli.console import print_line
 from tidelog.cli.entry import command
 from tidelog.cli.logs import LogLevel, set_up_logging
@@ -65,7 +65,12 @@ _PANELS: dict[str, dict[str, Callable[..., Coroutine[None, None, None] | None]]]
         "limit": queues.limit,
     },
     "Roles": {"engine": roles.engine, "worker": roles.worker, "projector": roles.projector},
-    "Installation": {"init": init.init, "rebuild": rebuild.rebuild, "replay": replay.replay},
+    "Installation": {
+        "init": init.init,
+        "doctor": doctor.doctor,
+        "rebuild": rebuild.rebuild,
+        "replay": replay.replay,
+    },
 }
 for _panel, _commands in _PANELS.items():
     for _name, _function in _commands.items():

@@ -59,17 +59,24 @@ async def open_projection(settings: Settings, *, create: bool = False) -> AsyncI
         Unreachable: there is none.
         ProjectionError, EmbeddedPostgresError: it cannot be used.
     """
-    from tidelog_projections.embedded import embedded_folder
     from tidelog_projections.projection import Projection
 
+    if not create:
+        require_postgres(settings)
+    async with await Projection.connect(settings.postgres, history=settings.history) as projection:
+        yield projection
+
+
+def require_postgres(settings: Settings) -> None:
+    """Raise `Unreachable` for an embedded Postgres that was never made; any other one shows by itself."""
+    from tidelog_projections.embedded import embedded_folder
+
     folder = embedded_folder(settings.postgres)
-    if folder is not None and not create and not folder.exists():
+    if folder is not None and not folder.exists():
         raise Unreachable(
             f"There is no Postgres at {settings.postgres} (seen from {Path.cwd()}). {_START}, change to the "
             "right directory, or set TIDELOG_POSTGRES."
         )
-    async with await Projection.connect(settings.postgres, history=settings.history) as projection:
-        yield projection
 
 
 @asynccontextmanager

@@ -98,7 +98,7 @@ class Engine:
         """
         self._stop = stop
         setup = await self._check_topics()
-        member = await self.log.join(f"{self.topics.prefix}-engine", self.topics.commands)
+        member = await self.log.join(self.topics.engine_group, self.topics.commands)
         try:
             while not stop.is_set():
                 await self._look_up(member)

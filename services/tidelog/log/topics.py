@@ -53,6 +53,16 @@ class Topics:
         """Transitions that an observer gave up on."""
         return f"{self.prefix}.observer-dead-letters"
 
+    @property
+    def engine_group(self) -> str:
+        """The consumer group that shares the partitions among the engines."""
+        return f"{self.prefix}-engine"
+
+    @property
+    def projector_group(self) -> str:
+        """The consumer group that shares the partitions among the projectors."""
+        return f"{self.prefix}-projector"
+
     def transactional_id(self, partition: int) -> str:
         """Under which the one engine of a partition writes."""
         return f"{self.prefix}-engine-{partition}"

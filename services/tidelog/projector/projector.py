@@ -88,7 +88,7 @@ class Projector:
     @property
     def group(self) -> str:
         """The consumer group that shares the partitions among the projectors of an installation."""
-        return f"{self._topics.prefix}-projector"
+        return self._topics.projector_group
 
     async def run(self, stop: asyncio.Event) -> None:
         """Project until `stop` is set; then the batch under way is finished and the group is left.

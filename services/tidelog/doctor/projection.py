@@ -1,0 +1,132 @@
+"""How old what Postgres shows is: the projectors' lag, in events and in time."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from tidelog.doctor.findings import Finding, Health, listed, plural
+from tidelog.doctor.site import LOOK_SECONDS, Site
+from tidelog.log.port import Record, TopicPartition
+from tidelog.log.tail import newest_records
+from tidelog_events.identity import Partition
+from tidelog_events.instants import SECOND, Instant, NotAnInstant, parse_instant
+from tidelog_events.jsontext import NotJson, loads
+from tidelog_projections.batch import Position
+
+NAME = "projection"
+_SOON_SECONDS = 10.0
+_LATE_SECONDS = 60.0
+_REBUILD = "Run `tidelog rebuild`; it makes Postgres anew while the old tables serve readers."
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """A partition that Postgres does not have to its end.
+
+    Attributes:
+        events: how many are missing.
+        oldest, newest: when the first and the last of them happened; None where that cannot be read.
+    """
+
+    partition: int
+    events: int
+    oldest: Instant | None
+    newest: Instant | None
+
+
+async def check_projection(site: Site) -> list[Finding]:
+    """Compare the positions in Postgres with the ends of the transitions; nothing without Postgres."""
+    if site.postgres is None:
+        return []
+    tps = await site.all_of(site.topics.transitions)
+    newest = await newest_records(site.log, tps, timeout=LOOK_SECONDS)
+    behind: list[Behind] = []
+    foreign: list[int] = []
+    for tp in tps:
+        start = await site.log.start_offset(tp)
+        position = site.postgres.positions.get(Partition(tp.partition))
+        if position is None:
+            position = Position(Partition(tp.partition), next_offset=start)
+        record = newest.get(tp)
+        if is_of_another_log(position, start, await site.log.end_offset(tp), record):
+            foreign.append(tp.partition)
+        elif record is not None and record.offset >= position.next_offset:
+            behind.append(await _look(site, tp, position, record))
+    return judge_projection(behind, foreign, site.clock())
+
+
+def is_of_another_log(position: Position, start: int, end: int, newest: Record | None) -> bool:
+    """Whether a position cannot have come from this log, or the log has lost what is to be read next."""
+    if not start <= position.next_offset <= end:
+        return True
+    sequence, _ = _event(newest)
+    return sequence is not None and sequence < position.sequence
+
+
+async def _look(site: Site, tp: TopicPartition, position: Position, newest: Record) -> Behind:
+    sequence, newest_at = _event(newest)
+    reader = await site.log.reader({tp: position.next_offset})
+    try:
+        first: list[Record] = []
+        while not first and reader.position(tp) <= newest.offset:
+            first = await reader.read(max_records=1, timeout=LOOK_SECONDS)
+    finally:
+        await reader.close()
+    _, oldest_at = _event(first[0]) if first else (None, None)
+    missing = newest.offset + 1 - position.next_offset if sequence is None else sequence - position.sequence
+    return Behind(tp.partition, missing, oldest_at, newest_at)
+
+
+def judge_projection(behind: Collection[Behind], foreign: Collection[int], now: Instant) -> list[Finding]:
+    """How much is missing, and since when."""
+    findings: list[Finding] = []
+    if foreign:
+        findings.append(
+            Finding(
+                NAME,
+                Health.ERROR,
+                f"{listed(foreign)}: Postgres stands where this log has nothing to go on with; the log lost "
+                "events that were not projected, or Postgres is another log's",
+                f"Check TIDELOG_LOG, TIDELOG_PREFIX and TIDELOG_POSTGRES. If they are right: {_REBUILD}",
+            )
+        )
+    if behind:
+        findings.append(_judge_age(behind, now))
+    return findings or [Finding(NAME, Health.OK, "Postgres has every event of the log")]
+
+
+def _judge_age(behind: Collection[Behind], now: Instant) -> Finding:
+    events = sum(one.events for one in behind)
+    oldest = min((one.oldest for one in behind if one.oldest is not None), default=None)
+    newest = max((one.newest for one in behind if one.newest is not None), default=None)
+    age = 0.0 if oldest is None else max(0.0, (now - oldest) / SECOND)
+    ages = "" if newest is None else f", the newest {max(0.0, (now - newest) / SECOND):.1f} s"
+    where = listed([one.partition for one in behind])
+    message = f"Postgres lacks {plural(events, 'event')} of {where}; the oldest is {age:.1f} s old{ages}"
+    if age <= _SOON_SECONDS:
+        return Finding(NAME, Health.OK, message)
+    return Finding(
+        NAME,
+        Health.WARNING if age <= _LATE_SECONDS else Health.ERROR,
+        message,
+        "Check that `tidelog projector` runs and what it logs of these partitions. If it cannot keep up, "
+        "start more of them.",
+    )
+
+
+def _event(record: Record | None) -> tuple[int | None, Instant | None]:
+    """Sequence and time of an event, as far as they can be read."""
+    if record is None or record.value is None:
+        return None, None
+    try:
+        written = loads(record.value)
+    except NotJson:
+        return None, None
+    match written:
+        case {"sequence": int(sequence), "at": str(at)}:
+            try:
+                return sequence, parse_instant(at)
+            except NotAnInstant:
+                return sequence, None
+    return None, None
