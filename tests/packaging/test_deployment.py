@@ -24,6 +24,7 @@ from tests.cli.running import SECONDS, Installation
 from tests.providers.postgres import server_folder
 
 from tidelog.cli.commands import app
+from tidelog.doctor.examine import NAMES
 from tidelog.settings import Settings
 from tidelog.worker.settings import WorkerSettings
 
@@ -274,6 +275,15 @@ def test_a_stop_leaves_time_to_finish(ours: dict[str, Service]) -> None:
 def test_the_command_line_knows_every_command(ours: dict[str, Service]) -> None:
     for service in ours.values():
         parse(service.command or [])
+
+
+def test_health_is_what_doctor_can_tell(ours: dict[str, Service]) -> None:
+    for service in ours.values():
+        if service.healthcheck is not None:
+            form, program, command, option, checks = service.healthcheck.test
+            assert (form, program, command, option) == ("CMD", "tidelog", "doctor", "--only")
+            parse([command, option, checks])
+            assert set(checks.split(",")) <= set(NAMES)
 
 
 def parse(arguments: list[str]) -> None:
