@@ -19,6 +19,9 @@ _HEARTBEAT_MS = 500
 """How often a member hears whether the group is sharing anew."""
 _REBALANCE_TIMEOUT_MS = 10_000
 _FOR_EVER_MS = 2**31 - 1
+_METADATA_MS = 2_000
+"""How old the leader's knowledge of the topic may be. A broker that has just started does not know its topics
+for a moment; a leader that asks it then gives nobody anything, and looks again only after that time."""
 
 
 class KafkaMember(SignalledMember):
@@ -49,6 +52,7 @@ class KafkaMember(SignalledMember):
             session_timeout_ms=_SESSION_TIMEOUT_MS,
             heartbeat_interval_ms=_HEARTBEAT_MS,
             rebalance_timeout_ms=_REBALANCE_TIMEOUT_MS,
+            metadata_max_age_ms=_METADATA_MS,
             max_poll_interval_ms=_FOR_EVER_MS,  # it never polls
             enable_auto_commit=False,
             auto_offset_reset="latest",
