@@ -18,6 +18,7 @@ from pathlib import Path
 
 from rich.console import Console
 from tests.providers.kafka import running_own_kafka
+from tests.torture.gathering import NeverSettled
 from tests.torture.house import running_postgres
 from tests.torture.report import table
 from tests.torture.run import Torture, torture
@@ -45,7 +46,11 @@ def main() -> int:
             (folder / "broker").mkdir()
             broker = stack.enter_context(running_own_kafka(folder / "broker"))
         postgres = stack.enter_context(running_postgres())
-        outcome = asyncio.run(torture(how, folder, postgres, broker))
+        try:
+            outcome = asyncio.run(torture(how, folder, postgres, broker))
+        except NeverSettled as error:
+            console.print(str(error), markup=False)
+            return 1
     console.print(table(f"Torture on {given.log}, --seed {seed}", outcome))
     for problem in outcome.audit.problems[:_SHOWN]:
         console.print(problem, markup=False)

@@ -133,20 +133,17 @@ def _signal(pid: int, number: signal.Signals) -> None:
 
 @asynccontextmanager
 async def kept_running(roles: Sequence[Role]) -> AsyncIterator[None]:
-    """Keep roles running for the length of the block, then end each in order; kill them if the block fails.
-
-    A role that cannot be started ends the block.
-    """
+    """Keep roles running for the length of the block, then end each in order; kill all if the block fails."""
     ending = asyncio.Event()
-    async with asyncio.TaskGroup() as group:
-        keepers = [group.create_task(role.keep(ending)) for role in roles]
-        try:
-            yield
-        except BaseException:
-            for keeper in keepers:
-                keeper.cancel()
-            raise
+    keepers = [asyncio.create_task(role.keep(ending)) for role in roles]
+    try:
+        yield
         ending.set()
+        await asyncio.gather(*keepers)
+    finally:
+        for keeper in keepers:
+            keeper.cancel()
+        await asyncio.gather(*keepers, return_exceptions=True)
 
 
 class Kafka:

@@ -17,7 +17,7 @@ from tests.providers.kafka_broker import Broker
 from tests.providers.postgres import create_database
 from tests.torture.audit import Audit, audit
 from tests.torture.faults import Blow, FaultKind, Target, inflict, plan
-from tests.torture.gathering import gather
+from tests.torture.gathering import NeverSettled, gather
 from tests.torture.house import Kafka, Postgres, Role, kept_running
 from tests.torture.jobs import QUEUES, RUNS_VARIABLE, Kind, key_of
 from tests.torture.journal import Journal
@@ -169,17 +169,26 @@ async def _first_job(settings: Settings, journal: Journal) -> None:
 async def _under_load(
     producers: Sequence[Producer], faults: Coroutine[None, None, Counter[str]], how: Torture
 ) -> Counter[str]:
-    """Let clients enqueue while faults happen; return once all they sent is answered."""
+    """Let clients enqueue while faults happen; return once all they sent is answered.
+
+    Raises:
+        NeverSettled: something was not, in time.
+    """
     stop = asyncio.Event()
-    async with asyncio.TaskGroup() as group:
-        enqueueing = [group.create_task(producer.run(stop)) for producer in producers]
+    enqueueing = [asyncio.create_task(producer.run(stop)) for producer in producers]
+    try:
         inflicted = await faults
         stop.set()
         _, late = await asyncio.wait(enqueueing, timeout=how.settle_seconds)
         if late:
-            raise TimeoutError(
+            raise NeverSettled(
                 f"{len(late)} clients were not answered within {how.settle_seconds:g} s of the last fault"
             )
+        await asyncio.gather(*enqueueing)
+    finally:
+        for task in enqueueing:
+            task.cancel()
+        await asyncio.gather(*enqueueing, return_exceptions=True)
     return inflicted
 
 
@@ -196,7 +205,7 @@ def _roles(how: Torture, settings: Settings, folder: Path) -> dict[str, list[Rol
         "engine": ["engine"],
         "projector": ["projector"],
         "worker": [
-            *("worker", "tests.torture.jobs:app", "--queues", ",".join(QUEUES)),
+            *("worker", "tests.torture.jobs:app", "--weights", ",".join(f"{queue}=1" for queue in QUEUES)),
             *("--concurrency", str(_SLOTS), "--lease-seconds", str(LEASE_SECONDS), "--grace-seconds", "5"),
         ],
     }
