@@ -1,7 +1,7 @@
 """The changelog of a partition: the newest state of each entity, and the state rebuilt from it.
 
-Keys are job ids, queue names and `@position`; they cannot meet, because a job id has a slash and a queue
-name has neither that nor an at sign.
+Keys are job ids, queue names, `?` before the id of a pending job, `>` before the name of an edge, and
+`@position`. They cannot meet: queue names, with which job ids begin, have none of these characters.
 """
 
 from __future__ import annotations
@@ -12,21 +12,25 @@ from typing import Final
 
 import orjson
 
+from tidelog.core.link import EdgeKey
+from tidelog.core.pending import (
+    EDGE_MARK,
+    PENDING_MARK,
+    RestoredAdmission,
+    decode_admission,
+    decode_edge,
+    encode_admission,
+    encode_edge,
+)
 from tidelog.core.state import Job, PartitionState, Queue, Retention
-from tidelog_events.errors import TidelogError
+from tidelog.core.versioned import VERSION, UnreadableState, versioned
 from tidelog_events.identity import JobId, Partition, QueueName, Sequence
 from tidelog_events.instants import NotAnInstant, format_instant, parse_instant
-from tidelog_events.jsontext import Json, NotJson, loads
 from tidelog_events.states import JobState
 from tidelog_events.wire import Unreadable, WireInstant, from_wire, to_wire
 
-VERSION: Final = 1
 POSITION_KEY: Final = "@position"
-_DERIVED: Final = ("waiting", "open_dependents", "lease_timer")
-
-
-class UnreadableState(TidelogError):
-    """An entry of the changelog is not what this release writes."""
+_DERIVED: Final = ("waiting", "open_dependents", "lease_timer", "edges")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +53,24 @@ def take_changes(state: PartitionState) -> list[Change]:
     """What has changed since the last call, each entity once, as it is now."""
     changes = [_job_change(state, job_id) for job_id in state.dirty_jobs]
     changes.extend(_queue_change(state, name) for name in state.dirty_queues)
+    changes.extend(_admission_change(state, job_id) for job_id in state.dirty_admissions)
+    changes.extend(_edge_change(state, key) for key in state.dirty_edges)
     state.dirty_jobs.clear()
     state.dirty_queues.clear()
+    state.dirty_admissions.clear()
+    state.dirty_edges.clear()
     return changes
+
+
+def _edge_change(state: PartitionState, key: EdgeKey) -> Change:
+    edge = state.edges.get(key)
+    return Change(f"{EDGE_MARK}{key}", None if edge is None else encode_edge(edge))
+
+
+def _admission_change(state: PartitionState, job_id: JobId) -> Change:
+    pending = state.admissions.get(job_id)
+    value = None if pending is None else encode_admission(pending, state.contested.get(job_id))
+    return Change(f"{PENDING_MARK}{job_id}", value)
 
 
 def position_change(state: PartitionState, positions: InputPositions) -> Change:
@@ -65,6 +84,7 @@ def position_change(state: PartitionState, positions: InputPositions) -> Change:
                 "now": format_instant(state.now),
                 "commands": positions.commands,
                 "links": positions.links,
+                "admissions": state.next_admission,
             }
         ),
     )
@@ -87,7 +107,7 @@ def encode_job(job: Job) -> bytes:
 def decode_job(raw: bytes) -> Job:
     """The job that `encode_job` wrote. Raises `UnreadableState`."""
     try:
-        return from_wire(Job, _versioned(raw, "a job"))
+        return from_wire(Job, versioned(raw, "a job"))
     except Unreadable as error:
         raise UnreadableState(f"an entry of the state topic cannot be read: {error}") from None
 
@@ -119,28 +139,14 @@ class QueueSettings:
 def decode_queue(raw: bytes) -> QueueSettings:
     """The settings of a queue. Raises `UnreadableState`."""
     try:
-        return from_wire(QueueSettings, _versioned(raw, "a queue"))
+        return from_wire(QueueSettings, versioned(raw, "a queue"))
     except Unreadable as error:
         raise UnreadableState(f"an entry of the state topic cannot be read: {error}") from None
 
 
 def is_job_key(key: str) -> bool:
     """Whether an entry is a job's."""
-    return "/" in key
-
-
-def _versioned(raw: bytes, what: str) -> dict[str, Json]:
-    try:
-        written = loads(raw)
-    except NotJson as error:
-        raise UnreadableState(f"the state topic holds {what} that is not JSON: {error}") from None
-    if not isinstance(written, dict) or written.get("version") != VERSION:
-        found = written.get("version") if isinstance(written, dict) else None
-        raise UnreadableState(
-            f"the state topic holds {what} in version {found!r}; this release reads version {VERSION}. "
-            "Run the release that wrote it, or a later one"
-        )
-    return written
+    return "/" in key and not key.startswith((PENDING_MARK, EDGE_MARK))
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,9 +168,15 @@ def restore(
     state = PartitionState(partition, partitions, retention)
     positions: InputPositions | None = None
     jobs: list[Job] = []
+    pending: list[RestoredAdmission] = []
     for key, value in entries:
         if key == POSITION_KEY:
             positions = _restore_position(state, value)
+        elif key.startswith(EDGE_MARK):
+            edge = decode_edge(value)
+            state.edges[edge.message.edge] = edge
+        elif key.startswith(PENDING_MARK):
+            pending.append(decode_admission(value))
         elif is_job_key(key):
             jobs.append(decode_job(value))
         else:
@@ -181,13 +193,22 @@ def restore(
         state.jobs[job.job_id] = job
     for job in jobs:
         _index(state, job)
+    _index_admissions(state, pending)
+    _index_edges(state)
     return Restored(state, positions)
 
 
 def _restore_position(state: PartitionState, raw: bytes) -> InputPositions:
-    written = _versioned(raw, "a position")
+    written = versioned(raw, "a position")
     match written:
-        case {"sequence": int(sequence), "now": str(now), "commands": int(commands), "links": int(links)}:
+        case {
+            "sequence": int(sequence),
+            "now": str(now),
+            "commands": int(commands),
+            "links": int(links),
+            "admissions": int(admissions),
+        }:
+            state.next_admission = admissions
             try:
                 state.now = parse_instant(now)
             except NotAnInstant as error:
@@ -206,7 +227,9 @@ def _index(state: PartitionState, job: Job) -> None:
             state.put_lease_timer(job)
         case JobState.AWAITING_PARENT:
             for parent_id in job.open_parents:
-                state.jobs[parent_id].waiting[job.job_id] = None
+                parent = state.jobs.get(parent_id)
+                if parent is not None:
+                    parent.waiting[job.job_id] = None
         case _:
             due = state.purge_due(job)
             if due is not None:
@@ -216,3 +239,32 @@ def _index(state: PartitionState, job: Job) -> None:
         parent = state.life(parent_id, sequence)
         if parent is not None:
             parent.open_dependents += 1
+
+
+def _index_admissions(state: PartitionState, restored: list[RestoredAdmission]) -> None:
+    restored.sort(key=lambda one: one.admission.number)
+    for one in restored:
+        state.admissions[one.admission.job_id] = one.admission
+        for parent_id in one.admission.held_parents:
+            state.jobs[parent_id].open_dependents += 1
+    for one in restored:
+        for parent_id, answer in one.admission.answers.items():
+            if answer is None and parent_id in state.admissions:
+                state.admissions[parent_id].waiters[one.admission.job_id] = None
+    contested = [
+        (one.contested_until, one.admission.job_id) for one in restored if one.contested_until is not None
+    ]
+    state.contested = {job_id: deadline for deadline, job_id in sorted(contested)}
+
+
+def _index_edges(state: PartitionState) -> None:
+    for key, edge in state.edges.items():
+        parent_id = edge.message.parent_id
+        if edge.parent_sequence is not None:
+            parent = state.life(parent_id, edge.parent_sequence)
+            if parent is not None:
+                parent.edges[key] = edge
+        elif edge.until is not None:
+            state.late_edges[key] = edge
+        elif parent_id in state.admissions:
+            state.admissions[parent_id].edges[key] = edge

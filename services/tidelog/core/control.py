@@ -21,6 +21,13 @@ from tidelog_events.transitions import (
 
 def cancel(decision: Decision, command: Cancel) -> None:
     """End a job that is not running; ask the worker of one that is; a job that has ended is left alone."""
+    pending = decision.state.admissions.get(command.job_id)
+    if pending is not None:
+        if pending.hold(command):
+            decision.state.dirty_admissions[command.job_id] = None
+        else:
+            _answer(decision, command, Result.NOT_CANCELLABLE)
+        return
     job = decision.state.jobs.get(command.job_id)
     if job is None or job.state.is_terminal:
         _answer(decision, command, Result.NOT_CANCELLABLE)

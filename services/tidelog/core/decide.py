@@ -8,11 +8,21 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from tidelog.core.admission import parent_ended, parent_linked, stop_waiting
 from tidelog.core.claim import claim, end_waits, serve_parked, touch_due_queues
 from tidelog.core.control import cancel, pause_queue, requeue, resume_queue, set_concurrency_limit
 from tidelog.core.decision import Decision
 from tidelog.core.enqueue import Position, enqueue
 from tidelog.core.lease import expire_leases, heartbeat
+from tidelog.core.link import (
+    DependentEnded,
+    DependentLives,
+    LinkMessage,
+    LinkParent,
+    ParentEnded,
+    ParentLinked,
+)
+from tidelog.core.linking import dependent_ended, dependent_lives, link_parent, relink_late
 from tidelog.core.outcome import report
 from tidelog.core.retention import purge_ended
 from tidelog.core.state import PartitionState
@@ -46,6 +56,57 @@ def decide(state: PartitionState, command: Command | Refusal, now: Instant, posi
         position: where the command stands in its input.
     """
     decision = _begin(state, now)
+    _decide(decision, command, position)
+    return _finished(decision)
+
+
+def receive(
+    state: PartitionState, message: LinkMessage, now: Instant, *, until: int | None = None
+) -> Decision:
+    """Take a message of another partition in.
+
+    Args:
+        state: of the partition that it is for.
+        message: of another partition.
+        now: the instant of the decision.
+        until: the offset up to which commands stood in the log when the message came, if they are not all
+            handled yet: a job that is not known may be among them.
+    """
+    decision = _begin(state, now)
+    decision.cause = message.cause_command_id
+    match message:
+        case LinkParent():
+            link_parent(decision, message, until)
+        case ParentLinked():
+            parent_linked(decision, message)
+        case ParentEnded():
+            parent_ended(decision, message)
+        case DependentEnded():
+            dependent_ended(decision, message)
+        case DependentLives():
+            dependent_lives(decision, message)
+    return _finished(decision)
+
+
+def answer_late_links(state: PartitionState, now: Instant, handled: int) -> Decision:
+    """Answer the links that waited for commands, which are handled up to that offset by now."""
+    decision = _begin(state, now)
+    relink_late(decision, handled)
+    return _finished(decision)
+
+
+def _finished(decision: Decision) -> Decision:
+    """Decide the commands that were held until now, then serve the claims that wait for what there is."""
+    while decision.released:
+        released = decision.released
+        decision.released = []
+        for command in released:
+            _decide(decision, command, ())
+    serve_parked(decision)
+    return decision
+
+
+def _decide(decision: Decision, command: Command | Refusal, position: Position) -> None:
     decision.cause = command.command_id
     match command:
         case Refusal():
@@ -70,8 +131,6 @@ def decide(state: PartitionState, command: Command | Refusal, now: Instant, posi
             set_concurrency_limit(decision, command)
         case _:
             assert_never(command)
-    serve_parked(decision)
-    return decision
 
 
 def fire_timers(state: PartitionState, now: Instant, limit: int = _NO_LIMIT) -> Decision:
@@ -79,9 +138,9 @@ def fire_timers(state: PartitionState, now: Instant, limit: int = _NO_LIMIT) -> 
     decision = _begin(state, now)
     expire_leases(decision, limit)
     purge_ended(decision, limit)
+    stop_waiting(decision)
     touch_due_queues(decision)
-    serve_parked(decision)
-    return decision
+    return _finished(decision)
 
 
 def end_parked_waits(state: PartitionState, now: Instant) -> Decision:

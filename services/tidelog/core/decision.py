@@ -6,11 +6,13 @@ from dataclasses import dataclass, field
 from typing import TypeAlias, TypedDict
 
 from tidelog.core.evolve import evolve
+from tidelog.core.link import DependentEnded, DependentLives, LinkMessage
 from tidelog.core.state import Job, PartitionState, Queue
+from tidelog_events.commands import Cancel, Enqueue
 from tidelog_events.identity import ClientId, CommandId, JobId, Partition, QueueName, Sequence
 from tidelog_events.instants import Instant
 from tidelog_events.replies import Answer
-from tidelog_events.transitions import Transition
+from tidelog_events.transitions import JobTransition, Requeued, Transition
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,16 @@ class StepFields(JobFields):
     ordinal: int
 
 
+class EdgeFields(TypedDict):
+    """What every message between partitions carries."""
+
+    child_id: JobId
+    child_partition: Partition
+    admission: int
+    parent_id: JobId
+    cause_command_id: CommandId | None
+
+
 @dataclass(slots=True)
 class Decision:
     """What one command, or the timers of one instant, lead to, in the order of contract section 6.
@@ -54,6 +66,8 @@ class Decision:
     Attributes:
         cause: the command that all of it goes back to; None for a timer.
         outputs: events and answers in their order.
+        messages: to other partitions, in their order.
+        released: commands about a pending job that were held until it was decided, and can be decided now.
         touched: queues of which more may be claimed than before.
     """
 
@@ -62,11 +76,38 @@ class Decision:
     cause: CommandId | None = None
     outputs: list[Output] = field(default_factory=list)
     touched: dict[QueueName, Queue] = field(default_factory=dict)
+    messages: list[LinkMessage] = field(default_factory=list)
+    released: list[Enqueue | Cancel] = field(default_factory=list)
 
     def emit(self, event: Transition) -> None:
         """Let an event happen: the state is changed at once, and the next rule sees it."""
         evolve(self.state, event)
         self.outputs.append(event)
+        if isinstance(event, JobTransition):
+            job = self.state.jobs[event.job_id]
+            if job.admission is not None:
+                self._tell_parents_elsewhere(job, job.admission, event)
+
+    def _tell_parents_elsewhere(self, job: Job, admission: int, event: JobTransition) -> None:
+        """The partitions of a job's parents keep these as long as the job lives."""
+        for parent_id, sequence in job.parents.items():
+            if self.state.is_home_of(parent_id):
+                continue
+            edge = self.edge_fields(job.job_id, admission, parent_id)
+            if event.state.is_terminal:
+                self.messages.append(DependentEnded(**edge))
+            elif isinstance(event, Requeued):
+                self.messages.append(DependentLives(**edge, parent_sequence=sequence))
+
+    def edge_fields(self, child_id: JobId, admission: int, parent_id: JobId) -> EdgeFields:
+        """The fields of a message about an edge of a job of this partition."""
+        return {
+            "child_id": child_id,
+            "child_partition": self.state.partition,
+            "admission": admission,
+            "parent_id": parent_id,
+            "cause_command_id": self.cause,
+        }
 
     def answer(self, to: ClientId | None, answer: Answer) -> None:
         """Answer somebody."""

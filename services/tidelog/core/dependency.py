@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence as List
+from collections.abc import Iterable
 
 from tidelog.core.decision import Decision
+from tidelog.core.linking import tell_dependents_elsewhere
 from tidelog.core.state import Job
+from tidelog_events.identity import JobId
 from tidelog_events.states import DependencyMode, JobState
 from tidelog_events.transitions import Cancelled, ParentResolved, Released
 
@@ -16,12 +18,9 @@ def failure_cause(state: JobState) -> str:
     return f"parent-failure:{state}"
 
 
-def first_failure(parents: List[Job], mode: DependencyMode) -> Job | None:
-    """The first parent that has ended in a state that the mode does not accept."""
-    for parent in parents:
-        if _fails(parent.state, mode):
-            return parent
-    return None
+def first_failure(parent_states: Iterable[JobState], mode: DependencyMode) -> JobState | None:
+    """The state of the first parent that has ended in one that the mode does not accept."""
+    return next((state for state in parent_states if _fails(state, mode)), None)
 
 
 def _fails(parent_state: JobState, mode: DependencyMode) -> bool:
@@ -38,28 +37,36 @@ def resolve_dependents(decision: Decision, ended: Job) -> None:
     Breadth first, dependents in the order in which they were enqueued, without recursion: a chain may be
     10,000 jobs long.
     """
-    if not ended.waiting:
-        return
     parents = deque([ended])
     while parents:
         parent = parents.popleft()
+        tell_dependents_elsewhere(decision, parent)
         dependents, parent.waiting = parent.waiting, {}
         for child_id in dependents:
             child = decision.state.jobs[child_id]
-            _resolve(decision, child, parent)
-            if child.state.is_terminal and child.waiting:
+            _resolve(decision, child, parent.job_id, parent.state)
+            if child.state.is_terminal:
                 parents.append(child)
 
 
-def _resolve(decision: Decision, child: Job, parent: Job) -> None:
-    if _fails(parent.state, child.mode):
+def resolve_parent_elsewhere(
+    decision: Decision, child: Job, parent_id: JobId, parent_state: JobState
+) -> None:
+    """A parent of another partition has ended: resolve the job that waits for it, and what ends by that."""
+    _resolve(decision, child, parent_id, parent_state)
+    if child.state.is_terminal:
+        resolve_dependents(decision, child)
+
+
+def _resolve(decision: Decision, child: Job, parent_id: JobId, parent_state: JobState) -> None:
+    if _fails(parent_state, child.mode):
         decision.emit(
             Cancelled(
                 **decision.step_fields(child),
                 state=JobState.CANCELLED,
                 attempt=child.attempt,
                 terminal_at=decision.now,
-                terminal_cause=failure_cause(parent.state),
+                terminal_cause=failure_cause(parent_state),
             )
         )
         return
@@ -70,8 +77,8 @@ def _resolve(decision: Decision, child: Job, parent: Job) -> None:
                 **decision.job_fields(child),
                 state=child.state,
                 attempt=child.attempt,
-                parent_id=parent.job_id,
-                parent_state=parent.state,
+                parent_id=parent_id,
+                parent_state=parent_state,
                 parents_remaining=remaining,
             )
         )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tidelog.core.state import Job, PartitionState
-from tidelog_events.identity import Sequence
+from tidelog.core.state import Job, ParentAnswer, PartitionState
+from tidelog_events.identity import JobId, Sequence
 from tidelog_events.states import JobState
 from tidelog_events.transitions import (
     ConcurrencyLimitSet,
@@ -51,15 +51,35 @@ def _bear(state: PartitionState, event: Enqueued) -> None:
     job.enqueue_command_id = event.cause_command_id
     state.jobs[job.job_id] = job
     state.dirty_jobs[job.job_id] = None
+    admission = state.admissions.get(job.job_id)
+    if admission is not None:
+        job.admission = admission.number
+        for parent_id, answer in admission.answers.items():
+            _name_parent_elsewhere(state, job, parent_id, answer)
     for parent_id in event.parents:
-        parent = state.jobs[parent_id]
-        job.parents[parent_id] = parent.enqueue_sequence
-        if not job.state.is_terminal:
-            parent.open_dependents += 1
-        if job.state is JobState.AWAITING_PARENT and not parent.state.is_terminal:
-            job.open_parents[parent_id] = None
-            parent.waiting[job.job_id] = None
+        parent = state.jobs.get(parent_id)
+        if parent is not None:
+            _name_parent(job, parent)
     _enter(state, job)
+
+
+def _name_parent(job: Job, parent: Job) -> None:
+    job.parents[parent.job_id] = parent.enqueue_sequence
+    if not job.state.is_terminal:
+        parent.open_dependents += 1
+    if job.state is JobState.AWAITING_PARENT and not parent.state.is_terminal:
+        job.open_parents[parent.job_id] = None
+        parent.waiting[job.job_id] = None
+
+
+def _name_parent_elsewhere(
+    state: PartitionState, job: Job, parent_id: JobId, answer: ParentAnswer | None
+) -> None:
+    if state.is_home_of(parent_id) or answer is None or answer.sequence is None:
+        return
+    job.parents[parent_id] = answer.sequence
+    if job.state is JobState.AWAITING_PARENT and answer.is_open:
+        job.open_parents[parent_id] = None
 
 
 def _change(state: PartitionState, event: JobFact) -> None:
@@ -91,7 +111,9 @@ def _leave(state: PartitionState, job: Job, before: JobState) -> None:
             job.lease_timer = None
         case JobState.AWAITING_PARENT:
             for parent_id in job.open_parents:
-                state.jobs[parent_id].waiting.pop(job.job_id, None)
+                parent = state.jobs.get(parent_id)
+                if parent is not None:
+                    parent.waiting.pop(job.job_id, None)
             job.open_parents.clear()
         case JobState.SCHEDULED if job.state is not JobState.LEASED:
             state.forget_ready(state.queue(job.queue))
@@ -116,20 +138,14 @@ def _end(state: PartitionState, job: Job) -> None:
         state.put_purge_timer(job, due)
     if job.ordinal:  # one that was born ended never held its parents
         for parent in _living_parents(state, job):
-            _let_go_of_parent(state, parent)
+            parent.open_dependents -= 1
+            state.let_go(parent)
 
 
 def _living_parents(state: PartitionState, job: Job) -> list[Job]:
     """The parents that are still there: a purged one's id may belong to another job by now."""
     parents = (state.life(parent_id, sequence) for parent_id, sequence in job.parents.items())
     return [parent for parent in parents if parent is not None]
-
-
-def _let_go_of_parent(state: PartitionState, parent: Job) -> None:
-    parent.open_dependents -= 1
-    due = state.purge_due(parent)
-    if not parent.open_dependents and due is not None and due <= state.now:
-        state.put_purge_timer(parent, state.now)
 
 
 def _set_queue(state: PartitionState, event: QueueFact) -> None:

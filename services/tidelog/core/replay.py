@@ -5,13 +5,15 @@ The script goes through the very code that the engine runs, so what it prints is
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import orjson
 
-from tidelog.core.decide import decide, end_parked_waits, fire_timers, home_partition
+from tidelog.core.decide import decide, end_parked_waits, fire_timers, home_partition, receive
 from tidelog.core.decision import Decision
+from tidelog.core.link import LinkMessage, target_of
 from tidelog.core.state import PartitionState
 from tidelog_events.codec import answer_to_wire, transition_to_wire
 from tidelog_events.errors import TidelogError
@@ -97,6 +99,7 @@ class Replay:
             PartitionState(Partition(number), partitions, now=FIRST_INSTANT) for number in range(partitions)
         ]
         self._now = FIRST_INSTANT
+        self._messages: deque[LinkMessage] = deque()
 
     def run(self, lines: Iterable[bytes]) -> Iterator[bytes]:
         """One JSON line for each transition and each reply.
@@ -144,10 +147,22 @@ class Replay:
             busy = False
             for state in self._partitions:
                 decision = fire_timers(state, self._now)
-                busy = busy or bool(decision.outputs)
-                yield from _written(decision)
+                busy = busy or bool(decision.outputs or decision.messages)
+                yield from self._written(decision)
+            yield from self._deliver()
         for state in self._partitions:
-            yield from _written(end_parked_waits(state, self._now))
+            yield from self._written(end_parked_waits(state, self._now))
+
+    def _deliver(self) -> Iterator[WireObject]:
+        """The messages between partitions, first in first out, each a decision of its own."""
+        while self._messages:
+            message = self._messages.popleft()
+            state = self._partitions[target_of(message, len(self._partitions))]
+            yield from self._written(receive(state, message, self._now))
+
+    def _written(self, decision: Decision) -> Iterator[WireObject]:
+        self._messages.extend(decision.messages)
+        return _written(decision)
 
     def _command(self, line: Line) -> Iterator[WireObject]:
         command = parse_command(_with_command_id(line))
@@ -155,7 +170,8 @@ class Replay:
         if isinstance(home, Refusal):
             command, home = home, None
         state = self._partitions[home or 0]
-        yield from _written(decide(state, command, self._now, (line.number,)))
+        yield from self._written(decide(state, command, self._now, (line.number,)))
+        yield from self._deliver()
 
 
 def _with_command_id(line: Line) -> dict[str, Json]:

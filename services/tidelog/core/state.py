@@ -8,11 +8,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
+from itertools import islice
 from typing import TypeAlias
 
+from tidelog.core.link import EdgeKey, LinkParent
 from tidelog_events.bounds import MAX_CLAIMED_JOBS
-from tidelog_events.commands import Claim
-from tidelog_events.identity import ClientId, CommandId, JobId, Partition, QueueName, Sequence, WorkerId
+from tidelog_events.commands import Cancel, Claim, Enqueue
+from tidelog_events.identity import (
+    ClientId,
+    CommandId,
+    JobId,
+    Partition,
+    QueueName,
+    Sequence,
+    WorkerId,
+    partition_of,
+    queue_of,
+)
 from tidelog_events.instants import SECOND, Instant, Micros
 from tidelog_events.record import JobRecord
 from tidelog_events.states import JobState
@@ -58,8 +70,10 @@ class Job(JobRecord):
         lease_timer: the instant of its entry in the heap of leases, at or before its expiry.
         parents: the jobs that it names, each with its enqueue sequence: an id may be born again.
         open_parents: those of them that it waits for.
-        waiting: the jobs that wait for it, in the order in which they were enqueued.
-        open_dependents: how many jobs that name it have not ended.
+        waiting: the jobs of its partition that wait for it, in the order in which they were enqueued.
+        open_dependents: how many jobs of its partition that name it have not ended.
+        edges: to the jobs elsewhere that name it and have not ended.
+        admission: the number under which it was admitted; None when all its parents live in its partition.
     """
 
     ordinal: int = 0
@@ -71,6 +85,13 @@ class Job(JobRecord):
     open_parents: dict[JobId, None] = field(default_factory=dict)
     waiting: dict[JobId, None] = field(default_factory=dict)
     open_dependents: int = 0
+    edges: dict[EdgeKey, Edge] = field(default_factory=dict)
+    admission: int | None = None
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether a job that has not ended names it."""
+        return bool(self.open_dependents or self.edges)
 
     @property
     def charged(self) -> int:
@@ -85,6 +106,78 @@ class ParkedClaim:
     number: int
     claim: Claim
     until: Instant
+
+
+@dataclass(frozen=True, slots=True)
+class ParentAnswer:
+    """How a parent is, as its partition has said. `state` None: there is no such job."""
+
+    state: JobState | None
+    sequence: Sequence | None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the parent has yet to end."""
+        return self.state is not None and not self.state.is_terminal
+
+
+UNKNOWN_PARENT = ParentAnswer(None, None)
+
+
+MAX_HELD = 4
+"""Commands about a pending job that are held: so many, with it, fit into an entry of the changelog."""
+
+
+@dataclass(slots=True)
+class Admission:
+    """A job that is not born yet, because parents of other partitions are asked after.
+
+    Attributes:
+        number: names it in messages; never used again in its partition.
+        answers: by parent, in the order of the command; None where there is none yet.
+        held: what else was asked about its id meanwhile.
+        edges: from jobs elsewhere that name it as a parent.
+        waiters: pending jobs of its partition that do so.
+        held_parents: parents of its partition, kept as long as it is pending.
+    """
+
+    job_id: JobId
+    number: int
+    command: Enqueue
+    answers: dict[JobId, ParentAnswer | None]
+    held: list[Enqueue | Cancel] = field(default_factory=list)
+    edges: dict[EdgeKey, Edge] = field(default_factory=dict)
+    waiters: dict[JobId, None] = field(default_factory=dict)
+    held_parents: dict[JobId, None] = field(default_factory=dict)
+
+    def hold(self, command: Enqueue | Cancel) -> bool:
+        """Keep a command until the job is decided; False when too many wait already."""
+        if len(self.held) >= MAX_HELD:
+            return False
+        self.held.append(command)
+        return True
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether nothing is left to wait for."""
+        return None not in self.answers.values()
+
+
+@dataclass(slots=True)
+class Edge:
+    """A job elsewhere that names a job of this partition as its parent.
+
+    Attributes:
+        message: the link with which it began.
+        until: the offset of the commands up to which the answer must wait; None: it need not.
+        parent_sequence: of the life of the parent that it holds; None while there is no answer yet.
+        is_awaited: whether the job waits for the parent's end.
+    """
+
+    message: LinkParent
+    until: int | None = None
+    parent_sequence: Sequence | None = None
+    is_awaited: bool = False
 
 
 def claim_key(job: JobRecord) -> tuple[Instant, Sequence]:
@@ -135,7 +228,13 @@ class PartitionState:
         sequence: that of the next event.
         jobs: the live and the retained ones by id.
         waiting_queues: those with parked claims.
-        dirty_jobs, dirty_queues: what changed since the changelog was last written, in order.
+        next_admission: the number of the next pending admission.
+        admissions: the pending ones, by the id of the job.
+        contested: those that others wait for, with the instant at which these are told that it is unknown.
+        edges: to jobs elsewhere that name one of here, each under its own key: a parent may have many.
+        late_edges: those that wait for commands.
+        dirty_jobs, dirty_queues, dirty_admissions, dirty_edges: what changed since the changelog was last
+            written, in order.
     """
 
     partition: Partition
@@ -151,6 +250,13 @@ class PartitionState:
     next_parking: int = 0
     dirty_jobs: dict[JobId, None] = field(default_factory=dict)
     dirty_queues: dict[QueueName, None] = field(default_factory=dict)
+    next_admission: int = 0
+    admissions: dict[JobId, Admission] = field(default_factory=dict)
+    contested: dict[JobId, Instant] = field(default_factory=dict)
+    edges: dict[EdgeKey, Edge] = field(default_factory=dict)
+    late_edges: dict[EdgeKey, Edge] = field(default_factory=dict)
+    dirty_admissions: dict[JobId, None] = field(default_factory=dict)
+    dirty_edges: dict[EdgeKey, None] = field(default_factory=dict)
 
     @property
     def last_sequence(self) -> Sequence:
@@ -163,6 +269,10 @@ class PartitionState:
         if queue is None:
             queue = self.queues[name] = Queue(name)
         return queue
+
+    def is_home_of(self, job_id: JobId) -> bool:
+        """Whether this partition decides about that job."""
+        return partition_of(queue_of(job_id), self.partitions) == self.partition
 
     def life(self, job_id: JobId, enqueue_sequence: Sequence) -> Job | None:
         """The job of that id, unless it was purged or is another one by now."""
@@ -236,6 +346,12 @@ class PartitionState:
             return None
         return Instant(job.terminal_at + self.retention.of(job.state))
 
+    def let_go(self, job: Job) -> None:
+        """One job less names it: when none is left and its time is over, it may go now."""
+        due = self.purge_due(job)
+        if not job.is_kept and due is not None and due <= self.now:
+            self.put_purge_timer(job, self.now)
+
     def put_purge_timer(self, job: Job, due: Instant) -> None:
         """Look at an ended job again at that instant."""
         heappush(self.purge_timers, (due, job.enqueue_sequence, job.job_id))
@@ -246,7 +362,7 @@ class PartitionState:
         timers = self.purge_timers
         while timers and timers[0][0] <= now and len(due) < limit:
             job = self.job_of(heappop(timers))
-            if job is None or job.open_dependents:
+            if job is None or job.is_kept:
                 continue
             end_of_keep = self.purge_due(job)
             if end_of_keep is not None and end_of_keep <= now:
@@ -262,6 +378,8 @@ class PartitionState:
             yield self.lease_timers[0][0]
         if self.purge_timers:
             yield self.purge_timers[0][0]
+        # They are in the order of their instants, since all of them wait equally long.
+        yield from islice(self.contested.values(), 1)
         for queue in self.waiting_queues.values():
             for parked in queue.parked.values():
                 yield parked.until

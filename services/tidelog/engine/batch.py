@@ -6,13 +6,17 @@ from collections.abc import Iterable
 
 from tidelog.core.changelog import InputPositions, position_change, take_changes
 from tidelog.core.decision import Decision
+from tidelog.core.link import encode_link, target_of
 from tidelog.core.state import PartitionState
 from tidelog.log.port import MAX_RECORD_BYTES, NewRecord, Record
 from tidelog.log.topics import Topics
 from tidelog_events.codec import encode_answer, encode_transition
-from tidelog_events.identity import JobId, Partition, partition_of
+from tidelog_events.identity import JobId, Partition, partition_of, queue_of
 from tidelog_events.replies import Hello
 from tidelog_events.transitions import JobFact, Purged, QueueFact, Transition
+
+MESSAGE = ("message", b"1")
+"""The header that tells a message between partitions from a command that was sent on."""
 
 _KEPT_KEY_BYTES = 1_024
 """Of the key of a reject that must be cut; queue names and ids are shorter."""
@@ -24,9 +28,10 @@ class Batch:
     `size` is in bytes: what was written, and for each job that changed the values that its state will repeat.
     """
 
-    def __init__(self, topics: Topics, partition: Partition, reply_partitions: int) -> None:
+    def __init__(self, topics: Topics, partition: Partition, partitions: int, reply_partitions: int) -> None:
         self._topics = topics
         self._partition = partition
+        self._partitions = partitions
         self._reply_partitions = reply_partitions
         self._records: list[NewRecord] = []
         self._changed: set[JobId] = set()
@@ -36,7 +41,7 @@ class Batch:
         return bool(self._records)
 
     def add(self, decision: Decision) -> None:
-        """The events and the answers of a decision; an answer to nobody is dropped."""
+        """The events, answers and messages of a decision; an answer to nobody is dropped."""
         for output in decision.outputs:
             if isinstance(output, Transition):
                 self._append(
@@ -51,6 +56,14 @@ class Batch:
                     output.to.encode(),
                     encode_answer(output.answer),
                 )
+        for message in decision.messages:
+            self._append(
+                self._topics.links,
+                target_of(message, self._partitions),
+                queue_of(message.parent_id).encode(),
+                encode_link(message),
+                (MESSAGE,),
+            )
 
     def _count_state(self, state: PartitionState, job_id: JobId) -> None:
         self._changed.add(job_id)

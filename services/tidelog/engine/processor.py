@@ -8,11 +8,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tidelog.core.changelog import InputPositions
-from tidelog.core.decide import decide, end_parked_waits, fire_timers, home_partition
+from tidelog.core.decide import (
+    answer_late_links,
+    decide,
+    end_parked_waits,
+    fire_timers,
+    home_partition,
+    receive,
+)
+from tidelog.core.link import LinkParent, UnreadableMessage, decode_link
 from tidelog.core.state import PartitionState, Retention
-from tidelog.engine.batch import Batch, record_bytes
+from tidelog.engine.batch import MESSAGE, Batch, record_bytes
 from tidelog.engine.takeover import Tenure, take_over
-from tidelog.log.port import MAX_RECORD_BYTES, Log, Reader, Record, TopicPartition
+from tidelog.log.port import MAX_RECORD_BYTES, Isolation, Log, Reader, Record, TopicPartition
 from tidelog.log.topics import Topics
 from tidelog_events.commands import Command
 from tidelog_events.identity import Partition
@@ -126,12 +134,18 @@ class Processor:
         self._fire_timers(tenure.state, batch, now)
         for record in records:
             self.progress = time.monotonic()
-            self._take(tenure.state, batch, record, now)
+            if MESSAGE in record.headers:
+                await self._receive(tenure, batch, record, now)
+            else:
+                self._take(tenure.state, batch, record, now)
             tenure.positions = _past(tenure.positions, record, self._topics)
             batch.size += len(record.value or b"")
             if batch.size >= self._settings.max_bytes:
                 await self._commit(tenure, batch)
                 batch = self._new_batch()
+        if tenure.state.late_edges:
+            handled = reader.position(TopicPartition(self._topics.commands, self.partition))
+            batch.add(answer_late_links(tenure.state, now, handled))
         if records or batch:
             await self._commit(tenure, batch)
 
@@ -143,7 +157,7 @@ class Processor:
         return min(max((due - self._clock()) / SECOND, 0.0), self._settings.idle_seconds)
 
     def _new_batch(self) -> Batch:
-        return Batch(self._topics, self.partition, self._reply_partitions)
+        return Batch(self._topics, self.partition, self._partitions, self._reply_partitions)
 
     async def _commit(self, tenure: Tenure, batch: Batch) -> None:
         await tenure.writer.append(
@@ -155,6 +169,25 @@ class Processor:
         if due is not None and due <= max(now, state.now):
             batch.add(fire_timers(state, now, self._settings.max_timers))
             batch.add(end_parked_waits(state, now))
+
+    async def _receive(self, tenure: Tenure, batch: Batch, record: Record, now: Instant) -> None:
+        """Take a message of another partition in.
+
+        A parent that is not known may stand among the commands that are not handled yet, since `links` and
+        `commands` are two topics: its link is answered only when these are handled up to their present end,
+        open transactions included.
+        """
+        try:
+            message = decode_link(record.value)
+        except UnreadableMessage as error:
+            self._reject(batch, record, str(error))
+            return
+        until: int | None = None
+        if isinstance(message, LinkParent) and message.parent_id not in tenure.state.jobs:
+            until = await self._log.end_offset(
+                TopicPartition(self._topics.commands, self.partition), Isolation.UNCOMMITTED
+            )
+        batch.add(receive(tenure.state, message, now, until=until))
 
     def _take(self, state: PartitionState, batch: Batch, record: Record, now: Instant) -> None:
         """Decide the command in a record, or send it on, or reject what is none."""

@@ -1,0 +1,278 @@
+"""Jobs whose parents live in other partitions, under every interleaving of commands, messages and restarts.
+
+Each partition handles its commands when it likes; messages between two partitions keep their order, and
+nothing else is in order; a partition may be thrown away and rebuilt from its changelog at any time.
+`TIDELOG_RANDOM=slow` looks much longer.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from tests.core import playing
+
+from tidelog.core.changelog import InputPositions, position_change, restore, take_changes
+from tidelog.core.decide import answer_late_links, decide, end_parked_waits, fire_timers, receive
+from tidelog.core.decision import Addressed, Decision
+from tidelog.core.link import LinkMessage, decode_link, encode_link, target_of
+from tidelog.core.state import Job, PartitionState, Retention
+from tidelog_events.identity import JobId, Partition, partition_of, queue_of
+from tidelog_events.instants import SECOND, Instant, Micros
+from tidelog_events.jsontext import Json
+from tidelog_events.parsing import parse_command
+from tidelog_events.replies import EnqueueReply, Result
+from tidelog_events.states import DependencyMode, JobState
+from tidelog_events.transitions import Cancelled, JobTransition, Purged, Released, Transition
+
+PARTITIONS = 3
+QUEUES = ["a", "b", "f"]
+JOB_IDS = [f"{queue}/{number}" for queue in QUEUES for number in range(3)]
+RETENTION = Retention(Micros(20 * SECOND), Micros(10 * SECOND), Micros(30 * SECOND), Micros(30 * SECOND))
+
+ANY_JOB = st.sampled_from(JOB_IDS)
+ANY_PARTITION = st.sampled_from(range(PARTITIONS))
+
+
+class House:
+    """One partition, the commands that were sent to it, and its changelog."""
+
+    def __init__(self, partition: int) -> None:
+        self.partition = Partition(partition)
+        self.state = PartitionState(self.partition, PARTITIONS, RETENTION)
+        self.commands: list[dict[str, Json]] = []
+        self.handled = 0
+        self.changelog: dict[str, bytes] = {}
+
+    def commit(self) -> None:
+        changes = [*take_changes(self.state), position_change(self.state, InputPositions(self.handled, 0))]
+        for change in changes:
+            if change.value is None:
+                self.changelog.pop(change.key, None)
+            else:
+                self.changelog[change.key] = change.value
+
+    def restart(self) -> None:
+        self.state = restore(self.changelog.items(), self.partition, PARTITIONS, RETENTION).state
+
+
+class PartitionsMachine(RuleBasedStateMachine):
+    @initialize()
+    def begin(self) -> None:
+        assert sorted(partition_of(queue, PARTITIONS) for queue in QUEUES) == [0, 1, 2]
+        self.now = Instant(0)
+        self.houses = [House(partition) for partition in range(PARTITIONS)]
+        self.channels: dict[tuple[int, int], deque[bytes]] = {
+            (source, target): deque() for source in range(PARTITIONS) for target in range(PARTITIONS)
+        }
+        self.sent = 0
+        self.answers: dict[str, int] = {}
+        self.sent_before: dict[str, set[str]] = {}
+        self.job_of: dict[str, str] = {}
+        self.enqueued: set[str] = set()
+        self.excused: set[str] = set()  # refused or purged at some time, or pending, which others may outwait
+        self.purged: set[str] = set()
+        self.ended: dict[str, JobState] = {}
+
+    # What happens
+
+    def _home(self, job_id: str) -> House:
+        return self.houses[partition_of(queue_of(JobId(job_id)), PARTITIONS)]
+
+    def _send(self, **command: Json) -> None:
+        self.sent += 1
+        command_id = f"c{self.sent}"
+        self._home(str(command["job_id"])).commands.append(
+            {**command, "command_id": command_id, "reply_to": "me"}
+        )
+        self.sent_before[command_id] = set(self.enqueued)
+        self.job_of[command_id] = str(command["job_id"])
+        if command["type"] == "enqueue":
+            self.enqueued.add(str(command["job_id"]))
+
+    @rule(
+        job_id=ANY_JOB,
+        parents=st.lists(ANY_JOB, max_size=3),
+        mode=st.sampled_from(list(DependencyMode)),
+    )
+    def enqueue(self, job_id: str, parents: list[str], mode: DependencyMode) -> None:
+        self._send(
+            type="enqueue",
+            job_id=job_id,
+            wire_name="work",
+            parents=list(parents),
+            mode=mode.value,
+            retry={"max_attempts": 1},
+        )
+
+    @rule(
+        job_id=ANY_JOB,
+        picks=st.lists(st.integers(0, 11), min_size=1, max_size=3),
+        mode=st.sampled_from(list(DependencyMode)),
+    )
+    def enqueue_below(self, job_id: str, picks: list[int], mode: DependencyMode) -> None:
+        """A job whose parents are there, or at least on their way."""
+        there = sorted({str(c["job_id"]) for house in self.houses for c in house.commands} - {job_id})
+        self.enqueue(job_id, [there[pick % len(there)] for pick in picks] if there else [], mode)
+
+    @rule(queue=st.sampled_from(QUEUES))
+    def end_all(self, queue: str) -> None:
+        """Everything of a queue ends, and nobody has heard of it yet."""
+        house = self._home(f"{queue}/0")
+        for job_id in [job.job_id for job in house.state.jobs.values() if not job.state.is_terminal]:
+            self._decide(house, playing.cancel(job_id))
+
+    @rule(job_id=ANY_JOB)
+    def cancel(self, job_id: str) -> None:
+        self._send(type="cancel", job_id=job_id)
+
+    @rule(job_id=ANY_JOB)
+    def requeue(self, job_id: str) -> None:
+        self._send(type="requeue", job_id=job_id)
+
+    @rule(queue=st.sampled_from(QUEUES), succeeds=st.booleans())
+    def work_one(self, queue: str, succeeds: bool) -> None:
+        house = self._home(f"{queue}/0")
+        self._handle_all(house)
+        self._decide(house, playing.claim(queue, "w"))
+        for job in [job for job in house.state.jobs.values() if job.lease_owner is not None]:
+            row: dict[str, Json] = {"job_id": job.job_id, "attempt": job.attempt}
+            row |= {"outcome": "Success"} if succeeds else {"outcome": "Failure", "error": "e"}
+            self._decide(house, {"type": "report", "worker_id": "w", "outcomes": [row]})
+
+    @rule(partition=ANY_PARTITION)
+    def handle_one(self, partition: int) -> None:
+        house = self.houses[partition]
+        if house.handled < len(house.commands):
+            house.handled += 1
+            self._decide(house, house.commands[house.handled - 1])
+
+    @rule(origin=ANY_PARTITION, destination=ANY_PARTITION)
+    def deliver_one(self, origin: int, destination: int) -> None:
+        channel = self.channels[origin, destination]
+        if channel:
+            house = self.houses[destination]
+            until = len(house.commands) if house.handled < len(house.commands) else None
+            self._take(house, receive(house.state, decode_link(channel.popleft()), self.now, until=until))
+
+    @rule(partition=ANY_PARTITION)
+    def restart(self, partition: int) -> None:
+        self.houses[partition].restart()
+
+    @rule(seconds=st.sampled_from([1, 11, 31]))
+    def pass_time(self, seconds: int) -> None:
+        self.now = Instant(self.now + seconds * SECOND)
+        for house in self.houses:
+            self._take(house, fire_timers(house.state, self.now))
+            self._take(house, end_parked_waits(house.state, self.now))
+
+    @rule()
+    def settle(self) -> None:
+        """Handle and deliver everything; then nobody may be left waiting for what will not come."""
+        for house in self.houses:
+            self._handle_all(house)
+        while any(self.channels.values()):
+            for origin, destination in self.channels:
+                self.deliver_one(origin, destination)
+        self.pass_time(31)  # pending jobs that have named each other give up
+        while any(self.channels.values()):
+            for origin, destination in self.channels:
+                self.deliver_one(origin, destination)
+        self._check_rest()
+
+    def _handle_all(self, house: House) -> None:
+        while house.handled < len(house.commands):
+            self.handle_one(house.partition)
+
+    def _decide(self, house: House, command: dict[str, Json]) -> None:
+        self._take(house, decide(house.state, parse_command(command), self.now, (house.handled,)))
+
+    def _take(self, house: House, decision: Decision) -> None:
+        self._look_at(house, decision)
+        if house.state.late_edges:
+            self._look_at(house, answer_late_links(house.state, self.now, house.handled))
+        house.commit()
+
+    def _look_at(self, house: House, decision: Decision) -> None:
+        self.excused.update(house.state.admissions)
+        for message in decision.messages:
+            self._post(house, message)
+        for output in decision.outputs:
+            if isinstance(output, Transition):
+                self._event(output)
+            else:
+                self._answer(output)
+
+    def _post(self, house: House, message: LinkMessage) -> None:
+        self.channels[house.partition, target_of(message, PARTITIONS)].append(encode_link(message))
+
+    # What must hold
+
+    def _event(self, event: Transition) -> None:
+        match event:
+            case Purged():
+                self.purged.add(event.job_id)
+                self.excused.add(event.job_id)
+                self.ended.pop(event.job_id, None)
+            case JobTransition():
+                if event.state.is_terminal:
+                    self.ended[event.job_id] = event.state
+                elif isinstance(event, Released):
+                    job = self._home(event.job_id).state.jobs[event.job_id]
+                    assert all(parent in self.ended or parent in self.purged for parent in job.parents)
+                elif event.job_id in self.ended:
+                    del self.ended[event.job_id]
+                if isinstance(event, Cancelled) and event.terminal_cause.startswith("parent-failure:"):
+                    assert event.terminal_cause.removeprefix("parent-failure:") in set(JobState)
+
+    def _answer(self, output: Addressed) -> None:
+        answer = output.answer
+        if not isinstance(answer, EnqueueReply) or answer.command_id is None:
+            return
+        self.answers[answer.command_id] = self.answers.get(answer.command_id, 0) + 1
+        if answer.result is Result.UNKNOWN_PARENT:
+            assert answer.message is not None
+            unknown = answer.message.split()[4]
+            assert unknown not in self.sent_before[answer.command_id] or unknown in self.excused
+            self.excused.add(self.job_of[answer.command_id])
+
+    @invariant()
+    def nothing_waits_without_an_edge(self) -> None:
+        for house in self.houses:
+            for job in house.state.jobs.values():
+                assert (job.parents_remaining > 0) == (job.state is JobState.AWAITING_PARENT)
+                assert len(job.open_parents) == job.parents_remaining
+                assert job.open_dependents >= 0
+
+    def _check_rest(self) -> None:
+        assert all(count == 1 for count in self.answers.values())
+        for house in self.houses:
+            assert not house.state.admissions
+            assert not house.state.late_edges
+            assert not house.state.contested
+            for job in house.state.jobs.values():
+                for parent_id in job.open_parents:
+                    parent = self._home(parent_id).state.jobs[JobId(parent_id)]
+                    assert not parent.state.is_terminal
+                self._check_edges(job)
+        enqueues = [c["command_id"] for h in self.houses for c in h.commands if c["type"] == "enqueue"]
+        assert set(self.answers) == set(enqueues)
+
+    def _check_edges(self, parent: Job) -> None:
+        for edge in parent.edges.values():
+            child = self._home(edge.message.child_id).state.jobs[edge.message.child_id]
+            assert child.admission == edge.message.admission
+            assert not child.state.is_terminal
+            assert edge.is_awaited == (parent.job_id in child.open_parents)
+
+
+TestPartitions = PartitionsMachine.TestCase
+TestPartitions.settings = settings(
+    max_examples=600 if os.environ.get("TIDELOG_RANDOM") == "slow" else 60,
+    stateful_step_count=80,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)
