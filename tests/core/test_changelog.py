@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 import pytest
 from tests.core.playing import cancel, claim, dead, enqueue, limit, pause, report, requeue, resume, success
 
-from tidelog.core.changelog import InputPositions, UnreadableState, position_change, restore, take_changes
+from tidelog.core.changelog import InputPositions, position_change, restore, take_changes
 from tidelog.core.decide import decide, fire_timers
 from tidelog.core.state import PartitionState, Retention
+from tidelog.core.versioned import UnreadableState
 from tidelog_events.identity import JobId, Partition
 from tidelog_events.instants import SECOND, Instant, Micros
 from tidelog_events.parsing import Refusal, parse_command
