@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 
 from bench.errors import MeasureFailed
+from tidelog.cli.collector import tune_collector
 from tidelog.core.decide import decide
 from tidelog.core.decision import Addressed, Decision
 from tidelog.core.state import PartitionState
@@ -69,6 +70,7 @@ def run_lives(jobs: int, jobs_per_command: int) -> tuple[float, float]:
     Raises:
         MeasureFailed: not every job was granted.
     """
+    tune_collector()  # as in an engine's process
     rules = _Rules()
     rules.decide_all(
         [

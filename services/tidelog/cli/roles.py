@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tidelog.cli.collector import tune_collector
 from tidelog.cli.console import say
 from tidelog.cli.exits import WrongUse
 from tidelog.cli.loading import load_app
@@ -190,16 +190,6 @@ async def _worker(app: App, settings: WorkerSettings, stop: StopRequest) -> Asyn
         )
         stop.tell_at_once(worker.request_stop)
         yield worker.run
-
-
-def tune_collector() -> None:
-    """Let Python look for garbage in cycles less often.
-
-    The roles keep many objects for long and make hardly any cycles. With the default thresholds the collector
-    goes over all of them again and again: up to 0.8 s at a time with 60,000 jobs, a seventh of an engine's
-    CPU.
-    """
-    gc.set_threshold(50_000, 20, 1_000)
 
 
 def _worker_settings(
