@@ -43,8 +43,9 @@ class NotStorable(ValueError):
     """A value has no JSON form that Tidelog keeps: NaN, a lone surrogate, too deep, or of no JSON type."""
 
 
-# Digits in a row that may be a whole number beyond 64 bits, which orjson would round.
-_LONG_DIGITS = re.compile(rb"-\d{19}|\d{20}")
+# What may be a whole number beyond 64 bits, which orjson would round. Before a number stands one of these
+# characters or nothing: digits within an id, of which a large grant has hundreds, are none.
+_LONG_DIGITS = re.compile(rb"(?:^|[\[:,\s])(?:-\d{19}|\d{20})")
 # Nearly no text has them, and every text is searched: to blank out all but digits and look for a run of
 # zeros takes a seventh (short texts) to a twentieth (long ones) of the time that the expression takes.
 _DIGITS_AS_ZEROS = bytes(ord("0") if byte in b"0123456789" else ord(" ") for byte in range(256))
