@@ -27,7 +27,7 @@ from tidelog_events.replies import (
     Result,
 )
 from tidelog_events.transitions import TRANSITION_CLASSES, Transition
-from tidelog_events.wire import Unreadable, WireObject, from_wire, to_wire
+from tidelog_events.wire import Unreadable, from_wire, to_wire
 
 _TRANSITIONS: Final = {cls.TYPE: cls for cls in TRANSITION_CLASSES}
 _REPLIES: Final[dict[str, type[Reply]]] = {
@@ -48,14 +48,9 @@ class UnknownVersion(TidelogError):
     """A known event in a version that this release does not read. Upgrade the reader."""
 
 
-def transition_to_wire(event: Transition) -> WireObject:
-    """A transition as the JSON object of contract section 4."""
-    return {"type": event.TYPE, **to_wire(event)}
-
-
 def encode_transition(event: Transition) -> bytes:
     """A transition as the value of a record."""
-    return orjson.dumps(transition_to_wire(event))
+    return orjson.dumps(to_wire(event))
 
 
 def decode_transition(raw: bytes | None) -> Transition | None:
@@ -78,11 +73,6 @@ def decode_transition(raw: bytes | None) -> Transition | None:
         return from_wire(cls, written)
     except Unreadable as error:
         raise Undecodable(f"a {cls.TYPE!r} event cannot be read: {error}") from None
-
-
-def answer_to_wire(answer: Answer) -> WireObject:
-    """A reply, grant, push or hello as the JSON object of contract section 5."""
-    return to_wire(answer)
 
 
 def encode_answer(answer: Answer) -> bytes:

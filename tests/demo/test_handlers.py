@@ -34,7 +34,7 @@ def context(outputs: dict[str, JsonBytes] | None = None) -> JobContext:
 def test_a_file_is_found_by_the_uri_of_the_plan(tmp_path: Path, name: bytes) -> None:
     (tmp_path / os.fsdecode(name)).write_bytes(b"content")
     [planned] = make_plan(tmp_path, survey(tmp_path)).files
-    uri = orjson.loads(planned.job.command(None).payload)["uri"]
+    uri = orjson.loads(planned.job.encoded(None))["payload"]["uri"]
     facts = hash_file(context(), uri)
     kind = "python" if name.endswith(b".py") else "text"
     assert facts == FileFacts(hashlib.sha256(b"content").hexdigest(), 7, kind)

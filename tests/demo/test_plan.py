@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import orjson
+
 from tidelog import DependencyMode
 from tidelog.demo.plan import FileJob, FolderJob, Plan, make_plan
 from tidelog.demo.tree import survey
@@ -37,7 +39,10 @@ def test_both_modes_are_in_use(tmp_path: Path) -> None:
     (tmp_path / "inner").mkdir()
     (tmp_path / "inner" / "file").touch()
     (tmp_path / "empty").mkdir()
-    modes = {folder.name: folder.job.command(None).mode for folder in plan_of(tmp_path).folders}
+    modes = {
+        folder.name: orjson.loads(folder.job.encoded(None)).get("mode", DependencyMode.ON_SUCCESS)
+        for folder in plan_of(tmp_path).folders
+    }
     assert modes == {
         "inner": DependencyMode.ON_ANY_TERMINAL,
         "empty": DependencyMode.ON_SUCCESS,

@@ -13,19 +13,18 @@ from tests.language.samples import ANSWERS, COMMANDS, JOB, LIFE, TRANSITIONS, WO
 from tidelog_events.codec import (
     Undecodable,
     UnknownVersion,
-    answer_to_wire,
     decode_answer,
     decode_transition,
     encode_answer,
     encode_command,
     encode_transition,
-    transition_to_wire,
 )
 from tidelog_events.commands import COMMANDS_BY_TYPE, Failure, Report, Success
 from tidelog_events.jsontext import Json
 from tidelog_events.parsing import parse_command, read_object
 from tidelog_events.replies import Answer, EnqueueReply, Hello
 from tidelog_events.transitions import TRANSITION_CLASSES, Enqueued, Leased, Succeeded, Transition
+from tidelog_events.wire import to_wire
 
 
 def written(event: Transition) -> dict[str, Json]:
@@ -36,13 +35,13 @@ def written(event: Transition) -> dict[str, Json]:
 @pytest.mark.parametrize("event", TRANSITIONS.values(), ids=list(TRANSITIONS))
 def test_transitions_there_and_back(event: Transition) -> None:
     assert decode_transition(encode_transition(event)) == event
-    assert orjson.dumps(transition_to_wire(event)) == encode_transition(event)
+    assert orjson.dumps(to_wire(event)) == encode_transition(event)
 
 
 @pytest.mark.parametrize("answer", ANSWERS.values(), ids=list(ANSWERS))
 def test_answers_there_and_back(answer: Answer) -> None:
     assert decode_answer(encode_answer(answer)) == answer
-    assert orjson.dumps(answer_to_wire(answer)) == encode_answer(answer)
+    assert orjson.dumps(to_wire(answer)) == encode_answer(answer)
 
 
 @pytest.mark.parametrize("sample", COMMANDS.values(), ids=list(COMMANDS))

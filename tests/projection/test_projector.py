@@ -16,9 +16,10 @@ from tests.providers.postgres import create_database, drop_database
 from tidelog.log.memory import MemoryLog
 from tidelog.log.port import NewRecord
 from tidelog.projector import PositionNotInLog, Projector
-from tidelog_events.codec import UnknownVersion, transition_to_wire
+from tidelog_events.codec import UnknownVersion
 from tidelog_events.identity import JobId, Partition, Sequence
 from tidelog_events.transitions import Transition
+from tidelog_events.wire import to_wire
 from tidelog_projections.embedded import EmbeddedPostgres
 from tidelog_projections.errors import SequenceGap
 from tidelog_projections.projection import Projection
@@ -30,7 +31,7 @@ def raw(value: bytes | None, partition: int = PARTITION) -> NewRecord:
 
 def changed(event: Transition, **fields: object) -> NewRecord:
     """An event with other fields than an engine would write."""
-    return raw(orjson.dumps({**transition_to_wire(event), **fields}))
+    return raw(orjson.dumps({**to_wire(event), **fields}))
 
 
 async def reached(projection: Projection, story: Story) -> bool:

@@ -26,11 +26,11 @@ from tests.torture.fold import expected_parents, expected_row, expected_steps, e
 from tests.torture.jobs import Kind, key_of
 from tests.torture.journal import Ending, Run
 
-from tidelog_events.codec import decode_transition, transition_to_wire
+from tidelog_events.codec import decode_transition
 from tidelog_events.identity import JobId, Partition, WorkerId
 from tidelog_events.identity import Sequence as Number
 from tidelog_events.transitions import DeadLettered, JobFact, Leased, LeaseExpired, Succeeded, Transition
-from tidelog_events.wire import WireObject
+from tidelog_events.wire import WireObject, to_wire
 
 ONLY = Partition(0)
 STEADY, FLAKY, LOST, DOOMED, HEIR, BEREFT = (
@@ -262,7 +262,7 @@ def changed(kind: type[JobFact], job_id: JobId, **fields: object) -> Evidence:
 
     def change(events: list[Transition]) -> None:
         index = index_of(events, kind, job_id)
-        events[index] = _event({**transition_to_wire(events[index]), **fields})
+        events[index] = _event({**to_wire(events[index]), **fields})
 
     return tampered(change)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final, Literal, TypeAlias, Unpack
 
@@ -166,7 +166,7 @@ class Client:
             SendUnconfirmed: the log did not confirm in time; repeat with its `command_id` and the same key.
         """
         new = _new_job(job, payload, options)
-        record = self._record(new.command(None), queue_of(new.job_id))
+        record = self._new_job_record(new, None)
         try:
             await self._exchange.tell(f"enqueue of {new.job_id}", record, timeout=timeout)
         except OutcomeUnknown as error:
@@ -328,7 +328,7 @@ class Client:
         """Enqueue jobs of which none waits for another; for each its id, or why not."""
         first = jobs[0].job_id
         what = f"enqueue of {first}" if len(jobs) == 1 else f"enqueue of {first} and {len(jobs) - 1} more"
-        records = {new.command_id: self._record(new.command(self._me), queue_of(new.job_id)) for new in jobs}
+        records = _Records({new.command_id: new for new in jobs}, self._answered_record)
         replies = await self._exchange.ask(what, records, timeout=timeout, resend=True)
         return [self._enqueued(new, replies.get(new.command_id), timeout) for new in jobs]
 
@@ -389,8 +389,32 @@ class Client:
     def _record(self, command: Command, queue: QueueName) -> NewRecord:
         return NewRecord(self._topic, self._partition(queue), queue.encode(), encode_command(command))
 
+    def _answered_record(self, new: NewJob) -> NewRecord:
+        return self._new_job_record(new, self._me)
+
+    def _new_job_record(self, new: NewJob, reply_to: ClientId | None) -> NewRecord:
+        queue = queue_of(new.job_id)
+        return NewRecord(self._topic, self._partition(queue), queue.encode(), new.encoded(reply_to))
+
     def _partition(self, queue: QueueName) -> Partition:
         return partition_of(queue, self._partitions)
+
+
+class _Records(Mapping[CommandId, NewRecord]):
+    """The commands of many jobs, each written when it is sent: engines decide the first ones meanwhile."""
+
+    def __init__(self, jobs: Mapping[CommandId, NewJob], write: Callable[[NewJob], NewRecord]) -> None:
+        self._jobs = jobs
+        self._write = write
+
+    def __getitem__(self, command_id: CommandId) -> NewRecord:
+        return self._write(self._jobs[command_id])
+
+    def __iter__(self) -> Iterator[CommandId]:
+        return iter(self._jobs)
+
+    def __len__(self) -> int:
+        return len(self._jobs)
 
 
 def _new_job(job: JobRequest | NewJob | str, payload: object, options: JobOptions) -> NewJob:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from tidelog.client.inbox import Inbox
@@ -86,7 +86,7 @@ class Exchange:
         """
         with self._pending.expect(what, records) as expected:
             deadline = _Deadline(timeout)
-            is_confirmed = await self._deliver(what, list(records.values()), deadline)
+            is_confirmed = await self._deliver(what, records.values(), deadline)
             patience = timeout / 2 if is_confirmed else 0.0
             while expected.missing:
                 left = deadline.left
@@ -134,7 +134,7 @@ class Exchange:
         self._reading.cancel()
         await asyncio.wait([self._reading], timeout=_CLOSE_TIMEOUT)
 
-    async def _deliver(self, what: str, records: Sequence[NewRecord], deadline: _Deadline) -> bool:
+    async def _deliver(self, what: str, records: Iterable[NewRecord], deadline: _Deadline) -> bool:
         """Send records; False when the log may lack some of them, which the missing answers will show.
 
         Raises:
@@ -185,14 +185,16 @@ class Exchange:
             self._pending.close(f"The client cannot read its answers any more ({error})")
 
 
-def _batches(records: Sequence[NewRecord]) -> Iterator[Sequence[NewRecord]]:
+def _batches(records: Iterable[NewRecord]) -> Iterator[Sequence[NewRecord]]:
     """Records in portions that one append takes."""
-    start = size = 0
-    for index, record in enumerate(records):
+    batch: list[NewRecord] = []
+    size = 0
+    for record in records:
         bytes_more = len(record.value or b"")
-        if index > start and (index - start >= MAX_BATCH_RECORDS or size + bytes_more > MAX_BATCH_BYTES):
-            yield records[start:index]
-            start, size = index, 0
+        if batch and (len(batch) >= MAX_BATCH_RECORDS or size + bytes_more > MAX_BATCH_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(record)
         size += bytes_more
-    if start < len(records):
-        yield records[start:]
+    if batch:
+        yield batch

@@ -11,6 +11,7 @@ from tidelog.client.errors import InvalidCommand, PayloadTooLarge, TooManyParent
 from tidelog.jobs import JobRequest, Retry
 from tidelog_events import identity
 from tidelog_events.bounds import MAX_PARENTS, MAX_PAYLOAD_BYTES, MAX_WIRE_NAME_CHARS
+from tidelog_events.codec import encode_command
 from tidelog_events.commands import Enqueue
 from tidelog_events.identity import DEFAULT_QUEUE, ClientId, CommandId, InvalidName, JobId
 from tidelog_events.instants import (
@@ -107,8 +108,10 @@ class NewJob:
         else:
             raise ValueError(f"{job.wire_name!r} is described with its payload; give no other one")
         policy = described.retry if retry is None else retry.policy
-        self.job_id = _job_id(described.queue if queue is None else queue, mint() if key is None else key)
-        self.command_id = CommandId(mint() if command_id is None else command_id)
+        minted = mint()
+        self.job_id = _job_id(described.queue if queue is None else queue, minted if key is None else key)
+        # A minted key names this very call as well as any other new name would.
+        self.command_id = CommandId(minted if command_id is None else command_id)
         due_time = _due_time(delay, due)
         given: dict[str, Json] = {  # a null is a field that is absent
             "command_id": self.command_id,
@@ -140,9 +143,12 @@ class NewJob:
         """The distinct jobs that this one waits for."""
         return self._command.parents
 
-    def command(self, reply_to: ClientId | None) -> Enqueue:
+    def encoded(self, reply_to: ClientId | None) -> bytes:
         """The command that asks for the job, and for an answer to that client if there is one."""
-        return self._command if reply_to is None else self._command.model_copy(update={"reply_to": reply_to})
+        # It is written at once, so two clients that send the same job do not meet here; a copy costs more
+        # than all the writing.
+        self._command.reply_to = reply_to
+        return encode_command(self._command)
 
     def __repr__(self) -> str:
         return f"NewJob({self.wire_name!r}, job_id={self.job_id!r})"

@@ -191,7 +191,10 @@ def home_partition(command: Command, partitions: int) -> int | Refusal | None:
 
     None for a command without rows, which any partition may answer; a refusal when its rows live on several.
     """
-    homes = dict.fromkeys(partition_of(queue, partitions) for queue in _queues_of(command))
+    queues = _queues_of(command)
+    if len(queues) == 1:
+        return partition_of(queues[0], partitions)
+    homes = dict.fromkeys(partition_of(queue, partitions) for queue in queues)
     if len(homes) > 1:
         field = "leases" if isinstance(command, Heartbeat) else "outcomes"
         return Refusal(

@@ -104,7 +104,7 @@ def target_of(message: LinkMessage, partitions: int) -> Partition:
 
 def encode_link(message: LinkMessage) -> bytes:
     """A message as the value of a record."""
-    return orjson.dumps({"type": message.TYPE, **to_wire(message)})
+    return orjson.dumps(to_wire(message))
 
 
 def decode_link(raw: bytes | None) -> LinkMessage:

@@ -15,7 +15,6 @@ from tidelog.core.decide import decide, end_parked_waits, fire_timers, home_part
 from tidelog.core.decision import Decision
 from tidelog.core.link import LinkMessage, target_of
 from tidelog.core.state import PartitionState
-from tidelog_events.codec import answer_to_wire, transition_to_wire
 from tidelog_events.errors import TidelogError
 from tidelog_events.identity import Partition
 from tidelog_events.instants import (
@@ -185,9 +184,9 @@ def _with_command_id(line: Line) -> dict[str, Json]:
 def _written(decision: Decision) -> Iterator[WireObject]:
     for output in decision.outputs:
         if isinstance(output, Transition):
-            yield {"transition": transition_to_wire(output)}
+            yield {"transition": to_wire(output)}
         else:
-            yield {"reply": answer_to_wire(output.answer)}
+            yield {"reply": to_wire(output.answer)}
 
 
 def record_to_wire(job: JobRecord) -> WireObject:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -14,14 +15,18 @@ from tidelog.cli.exits import Unreachable
 from tidelog.cli.processes import RoleProcess
 from tidelog.client.client import Client
 from tidelog.log.address import open_log
+from tidelog.log.port import Log
+from tidelog.log.topics import Topics
 from tidelog.settings import PREFIX, Settings
 from tidelog_projections.projection import Projection
 
-PARTITIONS: Final = 1
-"""All queues of the demonstration live in one partition, since folders wait for jobs of another queue."""
+PARTITIONS: Final = 3
+"""Folders wait for files, which are jobs of another queue: mostly of another partition, too."""
 _WORKER: Final = ("worker", "tidelog.demo.jobs:app", "--concurrency", "8", "--grace-seconds", "5")
 _END_SECONDS: Final = 10.0
 _TAIL_LINES: Final = 5
+_JOIN_SECONDS: Final = 15.0
+_JOIN_PAUSE_SECONDS: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +99,24 @@ async def set_up(home: Path) -> AsyncIterator[Stage]:
             stack.push_async_callback(_end, role)
             roles.append(role)
         client = await stack.enter_async_context(Client.open(log, settings.topics))
-        yield Stage(client, projection, roles, home)
+        stage = Stage(client, projection, roles, home)
+        await _wait_for_members(log, settings.topics)
+        yield stage
+
+
+async def _wait_for_members(log: Log, topics: Topics) -> None:
+    """Until an engine and a projector have joined their groups, or for a bound.
+
+    Then the projector uses the embedded Postgres too: should this process be killed from now on, the last of
+    its users is one that is still there to stop it.
+    """
+    wanted = {topics.engine_group, topics.projector_group}
+    deadline = time.monotonic() + _JOIN_SECONDS
+    while time.monotonic() < deadline:
+        joined = {group.name for group in await log.groups(topics.prefix) if group.members}
+        if wanted <= joined:
+            return
+        await asyncio.sleep(_JOIN_PAUSE_SECONDS)
 
 
 async def _start(arguments: tuple[str, ...], environment: dict[str, str], home: Path) -> RoleProcess:
