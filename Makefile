@@ -34,8 +34,8 @@ kafka: $(READY) ## Run a Kafka broker until Ctrl-C, for trying things out
 demo: $(READY) ## Run the whole of Tidelog over the files of this folder, embedded, and check the result
 	@$(BIN)/tidelog demo
 
-bench: $(READY) ## Measure throughput and latency on the embedded log
-	@$(BIN)/python -m bench
+bench: $(READY) ## Measure throughput and latency; ARGS="--log embedded --log kafka://host:port"
+	@$(BIN)/python -m bench $(ARGS)
 
 torture: $(READY) ## Kill and stop everything for ten minutes on Kafka, then audit; ARGS="--seed N --seconds S"
 	@$(BIN)/python -m tests.torture $(ARGS)

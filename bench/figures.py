@@ -53,11 +53,17 @@ class Figure:
         unit: `jobs/s`, `commands/s` or `ms`.
         floor: what it must keep on two cores with the embedded log, one process a role; None where nothing
             is promised.
+        floor_on_kafka: the same on Kafka.
     """
 
     label: str
     unit: str
     floor: Floor | None = None
+    floor_on_kafka: Floor | None = None
+
+    def floor_on(self, log: str | None) -> Floor | None:
+        """What it must keep on the log of that address."""
+        return self.floor_on_kafka if log is not None and log.startswith("kafka:") else self.floor
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,4 +89,5 @@ class Reading:
     @property
     def is_kept(self) -> bool | None:
         """Whether the floor is kept; None when there is none."""
-        return None if self.figure.floor is None else self.figure.floor.is_kept_by(self.value)
+        floor = self.figure.floor_on(self.log)
+        return None if floor is None else floor.is_kept_by(self.value)

@@ -18,6 +18,6 @@ async def noop() -> None:
 
 
 @app.job("bench-pickup", queue=QUEUE)
-async def pickup(sent_ns: int) -> int:
-    """How many nanoseconds have passed since `sent_ns`; all processes of a machine share that clock."""
-    return time.monotonic_ns() - sent_ns
+async def pickup() -> int:
+    """When the handler begins, in nanoseconds of the wall clock, which all processes of a machine share."""
+    return time.time_ns()

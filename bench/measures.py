@@ -6,14 +6,15 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import quantiles
+from statistics import median, quantiles
 from typing import Final, TypeAlias
 
 from bench.core import run_lives
-from bench.errors import MeasureFailed
 from bench.figures import AtLeast, AtMost, Figure
 from bench.installation import Installation, installed
 from bench.jobs import QUEUE, noop, pickup
+from bench.steps import Sent, steps_of
+from tidelog.client.newjob import NewJob
 from tidelog.jobs import JobRequest
 
 Values: TypeAlias = Mapping[Figure, float]
@@ -29,14 +30,18 @@ _MICROS = 1_000_000
 
 ONE_BY_ONE = Figure("core, one job a command", "commands/s", AtLeast(30_000))
 IN_BATCHES = Figure(f"core, {_CORE_BATCH} jobs a command", "jobs/s")
-ENQUEUED = Figure("enqueue", "jobs/s")
-DRAINED = Figure("no-op drain", "jobs/s", AtLeast(2_000))
+ENQUEUED = Figure("enqueue", "jobs/s", None, AtLeast(10_000))
+DRAINED = Figure("no-op drain", "jobs/s", AtLeast(2_000), AtLeast(5_000))
 DRAIN_ENGINE = Figure("no-op drain, engine", "CPU µs/job")
 DRAIN_WORKER = Figure("no-op drain, worker", "CPU µs/job")
 SUSTAINED = Figure("sustained: enqueue while draining", "jobs/s")
-PICKUP_P50 = Figure(f"pickup at {_PICKUP_RATE} jobs/s, p50", "ms", AtMost(10))
+PICKUP_P50 = Figure(f"pickup at {_PICKUP_RATE} jobs/s, p50", "ms", AtMost(10), AtMost(30))
 PICKUP_P95 = Figure(f"pickup at {_PICKUP_RATE} jobs/s, p95", "ms")
 PICKUP_P99 = Figure(f"pickup at {_PICKUP_RATE} jobs/s, p99", "ms")
+TO_LOG = Figure("pickup step, p50: sent to in the log", "ms")
+TO_DECISION = Figure("pickup step, p50: sent to decided", "ms")
+TO_ANSWER = Figure("pickup step, p50: decided to committed and answered", "ms")
+TO_HANDLER = Figure("pickup step, p50: decided to handler begun", "ms")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,18 +133,27 @@ async def sustained(on: Installation, load: Load) -> Values:
 
 
 async def pickup_latency(on: Installation, load: Load) -> Values:
-    """From the moment before `enqueue` to the start of the handler, one process to the other."""
+    """From the moment before a job is sent to the start of its handler, and where the time goes."""
     measured = min(load.jobs, _PICKUP_JOBS)
+    sent: dict[str, Sent] = {}
     async with on.worker(load.concurrency) as worker:
         outcomes = await on.outcomes()
         async with asyncio.TaskGroup() as group:
-            watching = group.create_task(outcomes.succeeded(_WARM_UP_JOBS + measured, on.engine, worker))
-            for due in _instants(_WARM_UP_JOBS + measured):
+            watching = group.create_task(outcomes.lives(_WARM_UP_JOBS + measured, on.engine, worker))
+            for number, due in enumerate(_instants(_WARM_UP_JOBS + measured)):
                 await asyncio.sleep(due - time.monotonic())
-                group.create_task(_enqueue_now(on))
-        milliseconds = [_milliseconds(output) for output in watching.result()][_WARM_UP_JOBS:]
-        cuts = quantiles(milliseconds, n=100, method="inclusive")
-        return {PICKUP_P50: cuts[49], PICKUP_P95: cuts[94], PICKUP_P99: cuts[98]}
+                group.create_task(_send_now(on, sent, is_asked=bool(number % 2)))
+        steps = [steps_of(life, sent[life.job_id]) for life in watching.result()[_WARM_UP_JOBS:]]
+    cuts = quantiles([step.to_handler_from_sent for step in steps], n=100, method="inclusive")
+    return {
+        PICKUP_P50: cuts[49],
+        PICKUP_P95: cuts[94],
+        PICKUP_P99: cuts[98],
+        TO_LOG: median(step.to_confirmation for step in steps if not step.is_asked),
+        TO_DECISION: median(step.to_decision for step in steps),
+        TO_ANSWER: median(step.to_confirmation - step.to_decision for step in steps if step.is_asked),
+        TO_HANDLER: median(step.to_handler_from_sent - step.to_decision for step in steps),
+    }
 
 
 MEASURES: Final[Mapping[str, OfTheRules | OnALog]] = {
@@ -156,17 +170,15 @@ async def _enqueue_in_batches(on: Installation, described: Sequence[JobRequest])
         await on.client.enqueue_many(described[first : first + _BATCH], timeout=_STALLED_SECONDS)
 
 
-async def _enqueue_now(on: Installation) -> None:
-    await on.client.enqueue(pickup.job(sent_ns=time.monotonic_ns()))
+async def _send_now(on: Installation, sent: dict[str, Sent], *, is_asked: bool) -> None:
+    """Send a job; every other one is asked after, so that the log's and the engine's answers are timed."""
+    job = NewJob(pickup.job())
+    began = time.time_ns()
+    await (on.client.enqueue(job) if is_asked else on.client.send(job))
+    sent[job.job_id] = Sent(began, time.time_ns(), is_asked)
 
 
 def _instants(count: int) -> Iterator[float]:
     """When each job is to be enqueued, by the monotonic clock: a late one does not move the others."""
     began = time.monotonic()
     return (began + number / _PICKUP_RATE for number in range(count))
-
-
-def _milliseconds(output: object) -> float:
-    if not isinstance(output, int):
-        raise MeasureFailed(f"the handler returned {output!r}, not how many nanoseconds had passed")
-    return output / 1_000_000

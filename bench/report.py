@@ -48,7 +48,7 @@ def to_json(report: Report) -> bytes:
                 "log": reading.log,
                 "value": reading.value,
                 "values": reading.values,
-                "floor": None if reading.figure.floor is None else reading.figure.floor.text,
+                "floor": None if (floor := reading.figure.floor_on(reading.log)) is None else floor.text,
                 "floor_kept": reading.is_kept,
             }
             for reading in report.readings
@@ -66,8 +66,12 @@ def to_table(report: Report) -> Table:
     for log in report.logs:
         table.add_column(log, justify="right")
     for figure in dict.fromkeys(reading.figure for reading in report.readings):
-        floor = "" if figure.floor is None else figure.floor.text
-        table.add_row(figure.label, figure.unit, floor, *(_cell(report, figure, log) for log in report.logs))
+        table.add_row(
+            figure.label,
+            figure.unit,
+            _floors(report, figure),
+            *(_cell(report, figure, log) for log in report.logs),
+        )
     return table
 
 
@@ -86,6 +90,12 @@ def to_facts(report: Report) -> str:
             f"load before the start: {', '.join(f'{load:.2f}' for load in machine.load)}",
         ]
     )
+
+
+def _floors(report: Report, figure: Figure) -> str:
+    """The floors on the logs of this run, each once."""
+    floors = [figure.floor_on(log) for log in report.logs]
+    return " / ".join(dict.fromkeys(floor.text for floor in floors if floor is not None))
 
 
 def _cell(report: Report, figure: Figure, log: str) -> Text:

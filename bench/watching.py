@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Self
 
 import orjson
@@ -44,11 +44,25 @@ class FirstClaim:
         await self._reader.close()
 
 
+@dataclass(frozen=True, slots=True)
+class Life:
+    """A job that has succeeded.
+
+    Attributes:
+        enqueued_at: when its enqueue was decided, as the event has it; None when that was not watched.
+    """
+
+    job_id: str
+    enqueued_at: str | None
+    output: Json
+
+
 class Outcomes:
     """What becomes of the jobs of a queue."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
+        self._decided: dict[str, str] = {}
 
     @classmethod
     async def watch(cls, log: Log, topics: Topics, queue: QueueName) -> Self:
@@ -62,11 +76,15 @@ class Outcomes:
             MeasureFailed: a job did anything else than to succeed, one of the roles ended, or nothing
                 moved for half a minute.
         """
-        outputs: list[Json] = []
+        return [life.output for life in await self.lives(count, *roles)]
+
+    async def lives(self, count: int, *roles: Role) -> list[Life]:
+        """The same, with what is known of each job besides its output."""
+        outputs: list[Life] = []
         moved = time.monotonic()
         while len(outputs) < count:
             records = await _read(self._reader)
-            outputs += (written["output"] for record in records if (written := _success(record)) is not None)
+            outputs += (life for record in records if (life := self._ended(record)) is not None)
             if records:
                 moved = time.monotonic()
             elif time.monotonic() - moved > _STALLED_SECONDS:
@@ -78,18 +96,20 @@ class Outcomes:
             await asyncio.sleep(_PAUSE_SECONDS)
         return outputs
 
+    def _ended(self, record: Record) -> Life | None:
+        written = orjson.loads(record.value or b"null")
+        kind = written["type"]
+        if kind == "enqueued":
+            self._decided[written["job_id"]] = written["at"]
+        if kind == "succeeded":
+            job_id = written["job_id"]
+            return Life(job_id, self._decided.pop(job_id, None), written["output"])
+        if kind not in _EXPECTED:
+            raise MeasureFailed(f"a job came to {kind!r}: {(record.value or b'').decode(errors='replace')}")
+        return None
+
 
 _EXPECTED = frozenset({"enqueued", "leased", "lease_renewed", "queue_paused", "queue_resumed"})
-
-
-def _success(record: Record) -> Mapping[str, Json] | None:
-    written = orjson.loads(record.value or b"null")
-    kind = written["type"]
-    if kind == "succeeded":
-        return dict(written)
-    if kind not in _EXPECTED:
-        raise MeasureFailed(f"a job came to {kind!r}: {(record.value or b'').decode(errors='replace')}")
-    return None
 
 
 def _kind(record: Record) -> Json:
