@@ -132,6 +132,11 @@ def _no_surrogate(text: str) -> None:
         raise _refuse("must not hold a lone surrogate") from None
 
 
+def _distinct(parents: tuple[JobId, ...]) -> tuple[JobId, ...]:
+    """Duplicates collapse before anything is kept: a command may name a parent thousands of times."""
+    return tuple(dict.fromkeys(parents))
+
+
 def _tag_set(tags: tuple[Tag, ...]) -> tuple[Tag, ...]:
     distinct = tuple(dict.fromkeys(tags))
     if len(distinct) > bounds.MAX_TAGS:
@@ -305,6 +310,7 @@ class Enqueue(CommandFields):
     parents: Annotated[
         tuple[KnownJobId, ...],
         FailFast(),
+        AfterValidator(_distinct),
         Field(description=f"More than {bounds.MAX_PARENTS} distinct ones are `TooManyParents`."),
     ] = ()
     mode: DependencyMode = DependencyMode.ON_SUCCESS

@@ -11,6 +11,7 @@ from tidelog.core.decide import answer_late_links, decide, fire_timers, receive
 from tidelog.core.decision import Decision
 from tidelog.core.link import LinkMessage, ParentLinked, target_of
 from tidelog.core.state import PartitionState, Retention
+from tidelog.log.port import MAX_RECORD_BYTES
 from tidelog_events.identity import JobId, Partition, partition_of, queue_of
 from tidelog_events.instants import SECOND, Instant
 from tidelog_events.parsing import parse_command
@@ -165,6 +166,29 @@ def test_what_is_asked_about_a_pending_job_waits_for_it() -> None:
         "again": "Duplicate",
         "cancel": "CancelledImmediately",
     }
+
+
+def test_a_parent_named_thousands_of_times_is_one_and_takes_no_more_room() -> None:
+    world = World()
+    world.enqueue(PARENT)
+    for _ in range(20):
+        world.enqueue(CHILD, *[PARENT] * 10_000)
+    assert max(map(len, world.changelogs[0].values())) < 10_000
+    world.deliver_all()
+    assert world.state(CHILD) is JobState.AWAITING_PARENT
+
+
+def test_very_many_repeats_of_a_pending_job_fit_into_its_entry() -> None:
+    world = World()
+    world.enqueue(PARENT)
+    payload = "x" * 60_000
+    for number in range(20):
+        command = playing.enqueue(CHILD, parents=[PARENT], payload=payload, command_id=f"c{number}")
+        world.do(CHILD, command)
+    assert max(map(len, world.changelogs[0].values())) < MAX_RECORD_BYTES
+    world.deliver_all()
+    assert world.results.pop(PARENT) == "Ok"
+    assert sorted(world.results.values()) == ["Duplicate"] * 19 + ["Ok"]
 
 
 def test_a_chain_of_pending_jobs_is_decided_from_its_root() -> None:

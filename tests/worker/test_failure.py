@@ -144,6 +144,34 @@ def test_notes_are_told() -> None:
     assert "note: while reading page 3" in failure_text(error).detail
 
 
+class ExitingNote(str):
+    """A note whose text is the handler's code, which wants to end the process."""
+
+    def __format__(self, spec: str) -> str:
+        raise SystemExit("from a note")
+
+
+class ExitingName(type):
+    """A class of exceptions that does not tell its name."""
+
+    @property
+    def __module__(cls) -> str:  # type: ignore[override]
+        raise SystemExit("from a name")
+
+
+def test_a_note_that_exits_does_not() -> None:
+    error = ValueError("x")
+    error.__notes__ = [ExitingNote("n")]
+    text = failure_text(raised(error))
+    assert text.error == "ValueError: x"
+    assert "SystemExit" in text.detail
+
+
+def test_a_type_that_exits_does_not() -> None:
+    unnameable = ExitingName("Unnameable", (Exception,), {})
+    assert failure_text(raised(unnameable("x"))).error == "an exception of an unnameable type: x"
+
+
 def test_a_huge_message_is_cut_but_keeps_its_ends() -> None:
     text = failure_text(ValueError("begin" + "ü" * 1_000_000 + "finish"))
     assert len(text.error.encode()) <= MAX_ERROR_BYTES

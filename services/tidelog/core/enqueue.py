@@ -20,7 +20,7 @@ Position = tuple[int, ...]
 def enqueue(decision: Decision, command: Enqueue, position: Position) -> None:
     """Bear a job, or ask after its parents first, or say why not; a refused enqueue leaves no trace."""
     state = decision.state
-    parent_ids = tuple(dict.fromkeys(command.parents))
+    parent_ids = command.parents
     refusal = _over_a_bound(command, parent_ids)
     if refusal is not None:
         answer(decision, command, *refusal)

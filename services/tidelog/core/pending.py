@@ -63,12 +63,14 @@ def decode_admission(raw: bytes) -> RestoredAdmission:
             "held": list(held),
             "held_parents": list(held_parents),
         }:
+            commands = [_held(one) for one in held]
             admission = Admission(
                 job_id=JobId(job_id),
                 number=number,
                 command=_enqueue(command),
                 answers={JobId(parent_id): _answer(answer) for parent_id, answer in answers.items()},
-                held=[_held(one) for one in held],
+                held=commands,
+                held_bytes=sum(len(encode_command(one)) for one in commands),
                 held_parents={JobId(str(one)): None for one in held_parents},
             )
             return RestoredAdmission(admission, _instant(written.get("contested_until")))

@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from tidelog.core.link import EdgeKey, LinkParent
 from tidelog_events.bounds import MAX_CLAIMED_JOBS
+from tidelog_events.codec import encode_command
 from tidelog_events.commands import Cancel, Claim, Enqueue
 from tidelog_events.identity import (
     ClientId,
@@ -124,8 +125,8 @@ class ParentAnswer:
 UNKNOWN_PARENT = ParentAnswer(None, None)
 
 
-MAX_HELD = 4
-"""Commands about a pending job that are held: so many, with it, fit into an entry of the changelog."""
+MAX_HELD_BYTES = 512 * 1024
+"""Of the commands about a pending job that are held: with its own, they fit into an entry."""
 
 
 @dataclass(slots=True)
@@ -135,7 +136,7 @@ class Admission:
     Attributes:
         number: names it in messages; never used again in its partition.
         answers: by parent, in the order of the command; None where there is none yet.
-        held: what else was asked about its id meanwhile.
+        held, held_bytes: what else was asked about its id meanwhile, and how much that is.
         edges: from jobs elsewhere that name it as a parent.
         waiters: pending jobs of its partition that do so.
         held_parents: parents of its partition, kept as long as it is pending.
@@ -146,15 +147,18 @@ class Admission:
     command: Enqueue
     answers: dict[JobId, ParentAnswer | None]
     held: list[Enqueue | Cancel] = field(default_factory=list)
+    held_bytes: int = 0
     edges: dict[EdgeKey, Edge] = field(default_factory=dict)
     waiters: dict[JobId, None] = field(default_factory=dict)
     held_parents: dict[JobId, None] = field(default_factory=dict)
 
     def hold(self, command: Enqueue | Cancel) -> bool:
-        """Keep a command until the job is decided; False when too many wait already."""
-        if len(self.held) >= MAX_HELD:
+        """Keep a command until the job is decided; False when too much waits already."""
+        size = len(encode_command(command))
+        if self.held_bytes + size > MAX_HELD_BYTES:
             return False
         self.held.append(command)
+        self.held_bytes += size
         return True
 
     @property

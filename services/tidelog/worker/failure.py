@@ -43,7 +43,7 @@ def failure_text(error: BaseException) -> FailureText:
     """Describe an exception. Never raises what the exception could bring about."""
     try:
         detail = "\n".join(_chain_lines(error))
-    except Exception as broken:  # noqa: BLE001  an exception may lie about all of its attributes
+    except BaseException as broken:  # noqa: BLE001  every attribute may be the handler's code
         detail = f"{_headline(error)}\n(its details cannot be read: {_type_name(broken)})"
     return FailureText(
         error=cut_text(_storable(_headline(error)), MAX_ERROR_BYTES),
@@ -71,7 +71,7 @@ def _type_name(error: BaseException) -> str:
     cls = type(error)
     try:
         module, name = str(cls.__module__), str(cls.__qualname__)
-    except Exception:  # noqa: BLE001  a metaclass may refuse
+    except BaseException:  # noqa: BLE001  a metaclass is the handler's code
         return "an exception of an unnameable type"
     return name if module == "builtins" else f"{module}.{name}"
 
