@@ -55,6 +55,16 @@ async def deaf(ctx: JobContext, marker: str) -> None:
     await asyncio.shield(asyncio.sleep(3600))
 
 
+@app.job("stubborn", queue="naps")
+async def stubborn(ctx: JobContext, marker: str) -> None:
+    open(marker, "w").close()
+    while True:
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            pass
+
+
 @app.job("block", queue="naps")
 async def block(ctx: JobContext, marker: str, release: str) -> str:
     open(marker, "w").close()

@@ -133,15 +133,32 @@ def test_what_does_not_finish_in_time_is_given_back(installation: Installation) 
     assert state_of(installation, "naps/long") == "Scheduled"
 
 
-def test_a_second_signal_hurries(installation: Installation) -> None:
+def test_a_handler_that_swallows_its_cancellation_does_not_hold_the_process(
+    installation: Installation,
+) -> None:
+    with installation.start("up", "shop:app", "--grace-seconds", "0.5") as process:
+        process.expect("Tidelog is up")
+        marker = installation.folder / "stubborn"
+        payload = f'{{"marker": "{marker}"}}'
+        installation.run("enqueue", "stubborn", "--queue", "naps", "--key", "s", "--payload", payload)
+        wait_for_file(marker)
+        process.signal(signal.SIGTERM)
+        assert process.end() == 0
+    with installation.start("up", "shop:app", "--queues", "later") as process:
+        process.expect("Tidelog is up")
+        assert state_of(installation, "naps/s") == "Scheduled"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_second_signal_hurries(installation: Installation, number: signal.Signals) -> None:
     with installation.start("up", "shop:app", "--grace-seconds", "3600") as process:
         process.expect("Tidelog is up")
         wait_for_file(nap(installation, "long", 3600))
-        process.signal(signal.SIGTERM)
+        process.signal(number)
         process.expect("stopping; once more to hurry")
-        process.signal(signal.SIGTERM)
+        process.signal(number)
         process.expect("stopping at once")
-        assert process.end() == 128 + signal.SIGTERM
+        assert process.end() == 128 + number
 
 
 def test_up_makes_what_is_not_there_and_stops_the_embedded_postgres(installation: Installation) -> None:

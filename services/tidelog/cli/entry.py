@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Coroutine
 from functools import wraps
-from typing import ParamSpec
+from typing import Final, ParamSpec
 
 import typer
 
@@ -14,6 +14,8 @@ from tidelog.cli.exits import ExitCode, exit_code, printed_result
 from tidelog_events.errors import TidelogError
 
 logger = logging.getLogger("tidelog.cli")
+
+_STUBBORN_SECONDS: Final = 2.0
 
 P = ParamSpec("P")
 
@@ -65,8 +67,30 @@ def _run_on_a_loop(coroutine: Coroutine[None, None, None]) -> None:
         if task is not None:
             asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
         await coroutine
+        await _leave_the_stubborn()
 
     try:
         asyncio.run(cancelled_by_sigterm())
-    except asyncio.CancelledError:
-        raise typer.Exit(128 + signal.SIGTERM) from None
+    except asyncio.CancelledError as error:
+        # `stop_on_signals` names the signal; what else cancels the main task here is SIGTERM.
+        name = error.args[0] if error.args else signal.SIGTERM.name
+        raise typer.Exit(128 + signal.Signals[name]) from None
+
+
+async def _leave_the_stubborn() -> None:
+    """End the process if a handler that was left behind does not let itself be cancelled.
+
+    `asyncio.run` would wait for it for ever. All that had to be put in order has been.
+    """
+    import asyncio
+    import os
+
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in left:
+        task.cancel()
+    if left:
+        _, stubborn = await asyncio.wait(left, timeout=_STUBBORN_SECONDS)
+        if stubborn:
+            logger.warning("%d tasks do not end; the process ends without them", len(stubborn))
+            logging.shutdown()
+            os._exit(0)

@@ -53,7 +53,7 @@ async def stop_on_signals(lifeline: int | None = None) -> AsyncIterator[StopRequ
         elif not hurrying and task is not None:
             logger.warning("%s again: stopping at once", number.name)
             hurrying = True
-            task.cancel()
+            task.cancel(number.name)
         else:
             # A thread that never ends must not make the process immortal.
             os._exit(128 + number)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from enum import Enum, auto
 
 from aiokafka import AIOKafkaProducer
-from aiokafka.errors import KafkaError, ProducerFenced
+from aiokafka.errors import InvalidProducerEpoch, KafkaError, ProducerFenced
 
 from tidelog.log.checks import refuse_oversized
 from tidelog.log.kafka.batches import MAX_BATCH_BYTES, MAX_REQUEST_BYTES, send
@@ -98,6 +98,8 @@ class KafkaWriter(Writer):
                     " transaction may have been committed."
                 )
             ) from None
+        except OutcomeUnknown as unknown:
+            raise self._die(unknown) from unknown.__cause__
         except KafkaError as error:
             self._topics.forget(records)
             raise self._die(append_failure(self._connection.address, self._name, error)) from error
@@ -125,7 +127,15 @@ class KafkaWriter(Writer):
             if not isinstance(error, ProducerFenced):
                 await self._abort()
             raise
-        await self._client.commit_transaction()
+        try:
+            await self._client.commit_transaction()
+        except (ProducerFenced, InvalidProducerEpoch) as error:
+            # aiokafka asks again when an answer was lost, as that of a broker that is killed: the transaction
+            # may have been committed the first time, and the epoch have moved on since.
+            raise OutcomeUnknown(
+                f"{self._connection.address} takes no more from {self._name}, whose last transaction may have"
+                f" been committed: {error}"
+            ) from error
 
     async def _abort(self) -> None:
         """End the transaction, so that no reader has to wait for its timeout. It is not committed anyway."""
