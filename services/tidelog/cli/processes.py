@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, Final, Self
 
 from tidelog.cli.exits import ExitCode, GaveUp
+from tidelog.pausing import pause
 
 logger = logging.getLogger("tidelog.cli")
 
@@ -145,17 +146,9 @@ async def keep_running(
                 stop.set()
                 return
             logger.error("%s (process %d) was killed by signal %d", role.name, role.pid, -code)
-            await _pause(stop)
+            await pause(stop, _PAUSE_SECONDS)
 
     await asyncio.gather(*(keep_one() for _ in range(count)))
     if gave_up:
         # A worker that ends by itself without a failure does not exist: that is one too.
         raise GaveUp(arguments[0], gave_up[0] or ExitCode.REFUSED)
-
-
-async def _pause(stop: asyncio.Event) -> None:
-    try:
-        async with asyncio.timeout(_PAUSE_SECONDS):
-            await stop.wait()
-    except TimeoutError:
-        return

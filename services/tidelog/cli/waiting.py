@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from tidelog.cli.exits import Unreachable
 from tidelog.log.port import LogUnavailable, UnknownTopic
+from tidelog.pausing import pause
 from tidelog_events.errors import TidelogError
 from tidelog_projections.errors import ProjectionUnavailable
 
@@ -48,7 +49,7 @@ async def run_when_possible(open_role: OpenRole, stop: asyncio.Event) -> None:
                 return
         except tuple(_WAITED_FOR) as error:
             announcement.make(error)
-        await _pause(stop)
+        await pause(stop, _PAUSE_SECONDS)
 
 
 async def require_topics(log: Log, topics: Topics) -> None:
@@ -83,14 +84,6 @@ def _without_the_clients_own_words() -> Iterator[None]:
         yield
     finally:
         client.setLevel(level)
-
-
-async def _pause(stop: asyncio.Event) -> None:
-    try:
-        async with asyncio.timeout(_PAUSE_SECONDS):
-            await stop.wait()
-    except TimeoutError:
-        return
 
 
 def _subject_of(error: TidelogError) -> str:

@@ -26,7 +26,6 @@ from tidelog.core.state import Job, PartitionState, Queue, Retention
 from tidelog.core.versioned import VERSION, UnreadableState, versioned
 from tidelog_events.identity import JobId, Partition, QueueName, Sequence
 from tidelog_events.instants import NotAnInstant, format_instant, parse_instant
-from tidelog_events.states import JobState
 from tidelog_events.wire import Unreadable, WireInstant, from_wire, to_wire
 
 POSITION_KEY: Final = "@position"
@@ -192,7 +191,9 @@ def restore(
     for job in jobs:
         state.jobs[job.job_id] = job
     for job in jobs:
-        _index(state, job)
+        state.index(job)
+        if not job.state.is_terminal:
+            state.hold_parents(job)
     _index_admissions(state, pending)
     _index_edges(state)
     return Restored(state, positions)
@@ -216,29 +217,6 @@ def _restore_position(state: PartitionState, raw: bytes) -> InputPositions:
             state.sequence = Sequence(sequence)
             return InputPositions(commands, links)
     raise UnreadableState("the position of the partition in the state topic cannot be read")
-
-
-def _index(state: PartitionState, job: Job) -> None:
-    match job.state:
-        case JobState.SCHEDULED:
-            state.put_ready(job)
-        case JobState.LEASED:
-            state.queue(job.queue).leased += 1
-            state.put_lease_timer(job)
-        case JobState.AWAITING_PARENT:
-            for parent_id in job.open_parents:
-                parent = state.jobs.get(parent_id)
-                if parent is not None:
-                    parent.waiting[job.job_id] = None
-        case _:
-            due = state.purge_due(job)
-            if due is not None:
-                state.put_purge_timer(job, due)
-            return
-    for parent_id, sequence in job.parents.items():
-        parent = state.life(parent_id, sequence)
-        if parent is not None:
-            parent.open_dependents += 1
 
 
 def _index_admissions(state: PartitionState, restored: list[RestoredAdmission]) -> None:

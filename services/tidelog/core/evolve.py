@@ -60,16 +60,15 @@ def _bear(state: PartitionState, event: Enqueued) -> None:
         parent = state.jobs.get(parent_id)
         if parent is not None:
             _name_parent(job, parent)
-    _enter(state, job)
+    state.index(job)
+    if not job.state.is_terminal:  # one that is born ended never holds its parents
+        state.hold_parents(job)
 
 
 def _name_parent(job: Job, parent: Job) -> None:
     job.parents[parent.job_id] = parent.enqueue_sequence
-    if not job.state.is_terminal:
-        parent.open_dependents += 1
     if job.state is JobState.AWAITING_PARENT and not parent.state.is_terminal:
         job.open_parents[parent.job_id] = None
-        parent.waiting[job.job_id] = None
 
 
 def _name_parent_elsewhere(
@@ -93,9 +92,12 @@ def _change(state: PartitionState, event: JobFact) -> None:
         if isinstance(event, Leased):
             job.lease = event.sequence
         elif isinstance(event, Requeued):
-            for parent in _living_parents(state, job):
-                parent.open_dependents += 1
-        _enter(state, job)
+            state.hold_parents(job)
+        state.index(job)
+        if job.state.is_terminal:
+            for parent in state.living_parents(job):
+                parent.open_dependents -= 1
+                state.let_go(parent)
     elif isinstance(event, LeaseRenewed):
         state.put_lease_timer(job)
     elif isinstance(event, ParentResolved):
@@ -117,35 +119,6 @@ def _leave(state: PartitionState, job: Job, before: JobState) -> None:
             job.open_parents.clear()
         case JobState.SCHEDULED if job.state is not JobState.LEASED:
             state.forget_ready(state.queue(job.queue))
-
-
-def _enter(state: PartitionState, job: Job) -> None:
-    match job.state:
-        case JobState.SCHEDULED:
-            state.put_ready(job)
-        case JobState.LEASED:
-            state.queue(job.queue).leased += 1
-            state.put_lease_timer(job)
-        case JobState.AWAITING_PARENT:
-            pass
-        case _:
-            _end(state, job)
-
-
-def _end(state: PartitionState, job: Job) -> None:
-    due = state.purge_due(job)
-    if due is not None:
-        state.put_purge_timer(job, due)
-    if job.ordinal:  # one that was born ended never held its parents
-        for parent in _living_parents(state, job):
-            parent.open_dependents -= 1
-            state.let_go(parent)
-
-
-def _living_parents(state: PartitionState, job: Job) -> list[Job]:
-    """The parents that are still there: a purged one's id may belong to another job by now."""
-    parents = (state.life(parent_id, sequence) for parent_id, sequence in job.parents.items())
-    return [parent for parent in parents if parent is not None]
 
 
 def _set_queue(state: PartitionState, event: QueueFact) -> None:

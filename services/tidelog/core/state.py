@@ -308,6 +308,34 @@ class PartitionState:
         first = self.first_scheduled(queue)
         return first is not None and first[0] <= now
 
+    def index(self, job: Job) -> None:
+        """Let a job be found as what its state makes it: due work, a lease, a dependent, one to purge."""
+        match job.state:
+            case JobState.SCHEDULED:
+                self.put_ready(job)
+            case JobState.LEASED:
+                self.queue(job.queue).leased += 1
+                self.put_lease_timer(job)
+            case JobState.AWAITING_PARENT:
+                for parent_id in job.open_parents:
+                    parent = self.jobs.get(parent_id)
+                    if parent is not None:
+                        parent.waiting[job.job_id] = None
+            case _:
+                due = self.purge_due(job)
+                if due is not None:
+                    self.put_purge_timer(job, due)
+
+    def living_parents(self, job: Job) -> list[Job]:
+        """The parents of its partition that are still there: an id may belong to another job by now."""
+        parents = (self.life(parent_id, sequence) for parent_id, sequence in job.parents.items())
+        return [parent for parent in parents if parent is not None]
+
+    def hold_parents(self, job: Job) -> None:
+        """A job that has not ended keeps its parents."""
+        for parent in self.living_parents(job):
+            parent.open_dependents += 1
+
     def put_ready(self, job: Job) -> None:
         """Index a job that has become Scheduled."""
         heappush(self.queue(job.queue).ready, (*claim_key(job), job.job_id))

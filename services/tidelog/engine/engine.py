@@ -12,6 +12,7 @@ from tidelog.engine.errors import EngineError
 from tidelog.engine.processor import Clock, Processor, ProcessorSettings, wall_clock
 from tidelog.log.port import Fenced, Log, LogError, Member, OutcomeUnknown
 from tidelog.log.topics import Topics
+from tidelog.pausing import pause
 from tidelog_events.errors import TidelogError
 from tidelog_events.identity import Partition
 
@@ -113,7 +114,7 @@ class Engine:
             await member.changed(timeout=self.settings.look_up)
         except LogError as error:
             logger.warning("the assignment cannot be read: %s", error)
-            await self._pause(self.settings.look_up)
+            await pause(self._stop, self.settings.look_up)
 
     async def _check_topics(self) -> _Setup:
         """The four topics that are partitioned alike must have the same number of partitions."""
@@ -155,7 +156,7 @@ class Engine:
                 served.task.cancel()
 
     async def _keep_serving(self, partition: Partition, setup: _Setup) -> None:
-        pause = self.settings.first_pause
+        patience = self.settings.first_pause
         served = self._served[partition]
         while not self._stop.is_set() and not served.stopping:
             processor = Processor(
@@ -189,16 +190,9 @@ class Engine:
             else:
                 return
             if time.monotonic() - began > self.settings.longest_pause:
-                pause = self.settings.first_pause
-            await self._pause(pause)
-            pause = min(pause * 2, self.settings.longest_pause)
-
-    async def _pause(self, seconds: float) -> None:
-        try:
-            async with asyncio.timeout(seconds):
-                await self._stop.wait()
-        except TimeoutError:
-            return
+                patience = self.settings.first_pause
+            await pause(self._stop, patience)
+            patience = min(patience * 2, self.settings.longest_pause)
 
     async def _end_all(self, *, in_order: bool) -> None:
         """Let the transactions in hand end, within their bound; or end at once what is not ended in order."""

@@ -16,7 +16,7 @@ from tidelog.core.decide import (
     home_partition,
     receive,
 )
-from tidelog.core.link import LinkParent, UnreadableMessage, decode_link
+from tidelog.core.link import UnreadableMessage, decode_link
 from tidelog.core.state import PartitionState, Retention
 from tidelog.engine.batch import MESSAGE, Batch, record_bytes
 from tidelog.engine.takeover import Tenure, take_over
@@ -132,10 +132,11 @@ class Processor:
         now = self._clock()
         batch = self._new_batch()
         self._fire_timers(tenure.state, batch, now)
+        until = await self._commands_end() if any(MESSAGE in record.headers for record in records) else 0
         for record in records:
             self.progress = time.monotonic()
             if MESSAGE in record.headers:
-                await self._receive(tenure, batch, record, now)
+                self._receive(tenure.state, batch, record, now, until)
             else:
                 self._take(tenure.state, batch, record, now)
             tenure.positions = _past(tenure.positions, record, self._topics)
@@ -170,24 +171,25 @@ class Processor:
             batch.add(fire_timers(state, now, self._settings.max_timers))
             batch.add(end_parked_waits(state, now))
 
-    async def _receive(self, tenure: Tenure, batch: Batch, record: Record, now: Instant) -> None:
+    async def _commands_end(self) -> int:
+        """The present end of the partition's commands, open transactions included."""
+        return await self._log.end_offset(
+            TopicPartition(self._topics.commands, self.partition), Isolation.UNCOMMITTED
+        )
+
+    def _receive(self, state: PartitionState, batch: Batch, record: Record, now: Instant, until: int) -> None:
         """Take a message of another partition in.
 
         A parent that is not known may stand among the commands that are not handled yet, since `links` and
-        `commands` are two topics: its link is answered only when these are handled up to their present end,
-        open transactions included.
+        `commands` are two topics: its link is answered only when these are handled up to the end that they
+        had after the message was read.
         """
         try:
             message = decode_link(record.value)
         except UnreadableMessage as error:
             self._reject(batch, record, str(error))
             return
-        until: int | None = None
-        if isinstance(message, LinkParent) and message.parent_id not in tenure.state.jobs:
-            until = await self._log.end_offset(
-                TopicPartition(self._topics.commands, self.partition), Isolation.UNCOMMITTED
-            )
-        batch.add(receive(tenure.state, message, now, until=until))
+        batch.add(receive(state, message, now, until=until))
 
     def _take(self, state: PartitionState, batch: Batch, record: Record, now: Instant) -> None:
         """Decide the command in a record, or send it on, or reject what is none."""

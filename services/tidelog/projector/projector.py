@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from tidelog.log.port import LogUnavailable, OffsetOutOfRange, TopicPartition
+from tidelog.pausing import pause
 from tidelog.projector.decoding import entry_of
 from tidelog.projector.intake import take_in
 from tidelog_events.codec import UnknownVersion
@@ -125,9 +125,7 @@ class Projector:
     async def _wait(self, stop: asyncio.Event, error: TidelogError) -> None:
         self.counters.retries += 1
         _logger.warning("the projector tries again in %.1f s: %s", self._delay, error)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(self._delay):
-                await stop.wait()
+        await pause(stop, self._delay)
         self._delay = min(self._delay * 2, _LAST_DELAY)
 
     async def _serve(self, member: Member, stop: asyncio.Event) -> None:
