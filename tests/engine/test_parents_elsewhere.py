@@ -1,4 +1,4 @@
-"""A parent in another partition, over the log: links, answers and ends travel in the engines' transactions."""
+"""A parent in another partition, over the log: links, answers and ends go in the engines' transactions."""
 
 from __future__ import annotations
 
