@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     )
     from tidelog.client.newjob import NewJob
     from tidelog.jobs import JobRequest, Retry
+    from tidelog.recurrence import daily, every, monthly, weekly
     from tidelog.settings import Settings, SettingsError
     from tidelog.worker.context import JobContext
     from tidelog_events.errors import TidelogError
@@ -69,6 +70,10 @@ __all__ = [
     "UnknownParent",
     "WaitTimeout",
     "WireNameTooLong",
+    "daily",
+    "every",
+    "monthly",
+    "weekly",
 ]
 
 _HOMES = (
@@ -77,6 +82,7 @@ _HOMES = (
     "tidelog.client.errors",
     "tidelog.client.newjob",
     "tidelog.jobs",
+    "tidelog.recurrence",
     "tidelog.settings",
     "tidelog.worker.context",
     "tidelog_events.errors",
