@@ -34,7 +34,6 @@ from tidelog_projections.rows import (
     JOB_COLUMNS,
     QUEUE_COLUMNS,
     STEP_COLUMNS,
-    arrays,
     changing_row,
     queue_row,
     read_folded,
@@ -44,11 +43,10 @@ from tidelog_projections.rows import (
     tag_parts,
     whole_row,
 )
+from tidelog_projections.statements import Columns, insert, put, replace, unnest
 from tidelog_projections.text import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from tidelog_projections.connection import Connection
 
 SWAP_LOCK: Final = 0x71DE_0002
@@ -63,27 +61,8 @@ _UNSTORABLE: Final = (
     OverflowError,
 )
 
-_Columns = tuple[tuple[str, str], ...]
-
-
-def _unnest(columns: _Columns) -> str:
-    arguments = ", ".join(f"${number}::{kind}[]" for number, (_, kind) in enumerate(columns, 1))
-    return f"unnest({arguments}) AS new ({', '.join(name for name, _ in columns)})"
-
-
-def _insert(table: str, columns: _Columns, on_conflict: str) -> str:
-    names = ", ".join(name for name, _ in columns)
-    return f"INSERT INTO {table} ({names}) SELECT {names} FROM {_unnest(columns)} ON CONFLICT {on_conflict}"  # noqa: S608  our own names
-
-
-def _replace(table: str, key: str, columns: _Columns) -> str:
-    """On a conflict the newer row stays."""
-    assignments = ", ".join(f"{name} = excluded.{name}" for name, _ in columns if name != key)
-    return f"({key}) DO UPDATE SET {assignments} WHERE {table}.sequence < excluded.sequence"
-
-
 _KINDS: Final = dict(JOB_COLUMNS)
-_CHANGING: Final[_Columns] = tuple((name, _KINDS[name]) for name in CHANGING_COLUMNS)
+_CHANGING: Final[Columns] = tuple((name, _KINDS[name]) for name in CHANGING_COLUMNS)
 _TAG_COLUMNS: Final = (("job_id", "text"), ("position", "integer"), ("key", "text"), ("value", "text"))
 _PARENT_COLUMNS: Final = (("job_id", "text"), ("parent_id", "text"), ("position", "integer"))
 _DEPTH_COLUMNS: Final = (("queue", "text"), ("state", "text"), ("count", "bigint"))
@@ -137,30 +116,30 @@ tags AS (DELETE FROM job_tags t USING gone WHERE t.job_id = gone.job_id),
 parents AS (DELETE FROM job_dependencies d USING gone WHERE d.job_id = gone.job_id)
 DELETE FROM jobs j USING gone WHERE j.job_id = gone.job_id
 """
-_PUT_JOBS: Final = _insert("jobs", JOB_COLUMNS, _replace("jobs", "job_id", JOB_COLUMNS))
+_PUT_JOBS: Final = insert("jobs", JOB_COLUMNS, replace("jobs", "job_id", JOB_COLUMNS))
 _CHANGE_JOBS: Final = (
     "UPDATE jobs SET "  # noqa: S608  our own names
     + ", ".join(
         f"{name} = new.{name}" if name != "output" else "output = coalesce(new.output, jobs.output)"
         for name in CHANGING_COLUMNS[1:]
     )
-    + f" FROM {_unnest(_CHANGING)} WHERE jobs.job_id = new.job_id AND jobs.sequence < new.sequence"
+    + f" FROM {unnest(_CHANGING)} WHERE jobs.job_id = new.job_id AND jobs.sequence < new.sequence"
 )
-_PUT_TAGS: Final = _insert("job_tags", _TAG_COLUMNS, "DO NOTHING")
-_PUT_PARENTS: Final = _insert("job_dependencies", _PARENT_COLUMNS, "DO NOTHING")
-_PUT_STEPS: Final = _insert("job_transitions", STEP_COLUMNS, "DO NOTHING")
+_PUT_TAGS: Final = insert("job_tags", _TAG_COLUMNS, "DO NOTHING")
+_PUT_PARENTS: Final = insert("job_dependencies", _PARENT_COLUMNS, "DO NOTHING")
+_PUT_STEPS: Final = insert("job_transitions", STEP_COLUMNS, "DO NOTHING")
 _TRIM_STEPS: Final = (
     "DELETE FROM job_transitions t USING unnest($1::text[], $2::integer[]) AS newest (job_id, ordinal)"  # noqa: S608  a number
     f" WHERE t.job_id = newest.job_id AND t.ordinal <= newest.ordinal - {MAX_HISTORY_ROWS}"
 )
-_MAKE_QUEUES: Final = _insert("queues", QUEUE_COLUMNS[:2], "DO NOTHING")
-_PUT_QUEUES: Final = _insert("queues", QUEUE_COLUMNS, _replace("queues", "queue", QUEUE_COLUMNS))
-_ADD_DEPTHS: Final = _insert(
+_MAKE_QUEUES: Final = insert("queues", QUEUE_COLUMNS[:2], "DO NOTHING")
+_PUT_QUEUES: Final = insert("queues", QUEUE_COLUMNS, replace("queues", "queue", QUEUE_COLUMNS))
+_ADD_DEPTHS: Final = insert(
     "queue_depths", _DEPTH_COLUMNS, "(queue, state) DO UPDATE SET count = queue_depths.count + excluded.count"
 )
 _DROP_EMPTY_DEPTHS: Final = "DELETE FROM queue_depths WHERE queue = ANY($1::text[]) AND count = 0"
-_PUT_AUDIT: Final = _insert("audit", _AUDIT_COLUMNS, "DO NOTHING")
-_PUT_REJECTS: Final = _insert("projection_rejects", _REJECT_COLUMNS, "DO NOTHING")
+_PUT_AUDIT: Final = insert("audit", _AUDIT_COLUMNS, "DO NOTHING")
+_PUT_REJECTS: Final = insert("projection_rejects", _REJECT_COLUMNS, "DO NOTHING")
 
 
 async def apply(connection: Connection, batch: Batch, *, schema: str, history: History) -> Position:
@@ -260,7 +239,7 @@ async def write_changes(connection: Connection, changes: Changes) -> None:
     await _put_tags_and_parents(connection, changes)
     await _put_steps(connection, changes)
     await _put_depths_and_queues(connection, changes)
-    await _put(
+    await put(
         connection,
         _PUT_AUDIT,
         (
@@ -270,14 +249,8 @@ async def write_changes(connection: Connection, changes: Changes) -> None:
     )
 
 
-async def _put(connection: Connection, statement: str, rows: Iterable[tuple[object, ...]]) -> None:
-    columns = arrays(rows)
-    if columns:
-        await connection.execute(statement, *columns)
-
-
 async def _erase(connection: Connection, changes: Changes) -> None:
-    await _put(
+    await put(
         connection,
         _ERASE,
         (
@@ -298,13 +271,13 @@ async def _put_jobs(connection: Connection, changes: Changes) -> None:
             born.append(whole_row(change.record))
         elif change.is_changed:
             changed.append(changing_row(change.record, has_output=change.has_output))
-    await _put(connection, _PUT_JOBS, born)
-    await _put(connection, _CHANGE_JOBS, changed)
+    await put(connection, _PUT_JOBS, born)
+    await put(connection, _CHANGE_JOBS, changed)
 
 
 async def _put_tags_and_parents(connection: Connection, changes: Changes) -> None:
     written = [(job_id, change) for job_id, change in changes.jobs.items() if change.record is not None]
-    await _put(
+    await put(
         connection,
         _PUT_TAGS,
         (
@@ -315,7 +288,7 @@ async def _put_tags_and_parents(connection: Connection, changes: Changes) -> Non
             if position >= change.stored_tags
         ),
     )
-    await _put(
+    await put(
         connection,
         _PUT_PARENTS,
         (
@@ -328,9 +301,9 @@ async def _put_tags_and_parents(connection: Connection, changes: Changes) -> Non
 
 async def _put_steps(connection: Connection, changes: Changes) -> None:
     histories = [change.history[-MAX_HISTORY_ROWS:] for change in changes.jobs.values() if change.history]
-    await _put(connection, _PUT_STEPS, map(step_row, chain.from_iterable(histories)))
+    await put(connection, _PUT_STEPS, map(step_row, chain.from_iterable(histories)))
     newest = [history[-1] for history in histories]
-    await _put(
+    await put(
         connection,
         _TRIM_STEPS,
         ((event.job_id, event.ordinal) for event in newest if event.ordinal >= MAX_HISTORY_ROWS),
@@ -338,10 +311,10 @@ async def _put_steps(connection: Connection, changes: Changes) -> None:
 
 
 async def _put_depths_and_queues(connection: Connection, changes: Changes) -> None:
-    await _put(connection, _MAKE_QUEUES, changes.partition_of.items())
-    await _put(connection, _PUT_QUEUES, map(queue_row, changes.queues.values()))
+    await put(connection, _MAKE_QUEUES, changes.partition_of.items())
+    await put(connection, _PUT_QUEUES, map(queue_row, changes.queues.values()))
     moved = {key: count for key, count in changes.depths.items() if count}
-    await _put(
+    await put(
         connection, _ADD_DEPTHS, ((queue, state.value, count) for (queue, state), count in moved.items())
     )
     shrunk = {queue for (queue, _), count in moved.items() if count < 0}
@@ -350,7 +323,7 @@ async def _put_depths_and_queues(connection: Connection, changes: Changes) -> No
 
 
 async def _put_rejects(connection: Connection, partition: Partition, set_aside: list[Unread]) -> None:
-    await _put(
+    await put(
         connection,
         _PUT_REJECTS,
         ((partition, record.offset, shown(record.reason), record.value) for record in set_aside),
