@@ -1,8 +1,8 @@
-"""Jobs whose parents live in other partitions, under every interleaving of commands, messages and restarts.
+"""All commands over several partitions, under every interleaving of commands, messages, time and restarts.
 
-Each partition handles its commands when it likes; messages between two partitions keep their order, and
-nothing else is in order; a partition may be thrown away and rebuilt from its changelog at any time.
-`TIDELOG_RANDOM=slow` looks much longer.
+Above all jobs whose parents live in other partitions. Each partition handles its commands when it likes;
+messages between two partitions keep their order, and nothing else is in order; a partition may be thrown away
+and rebuilt from its changelog at any time. `TIDELOG_RANDOM=slow` looks much longer.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from tests.core import playing
+from tests.core.witness import Witness
 
 from tidelog.core.changelog import InputPositions, position_change, restore, take_changes
 from tidelog.core.decide import answer_late_links, decide, end_parked_waits, fire_timers, receive
@@ -24,6 +25,7 @@ from tidelog_events.identity import JobId, Partition, partition_of, queue_of
 from tidelog_events.instants import SECOND, Instant, Micros
 from tidelog_events.jsontext import Json
 from tidelog_events.parsing import parse_command
+from tidelog_events.record import RECORD_FIELDS
 from tidelog_events.replies import EnqueueReply, Result
 from tidelog_events.states import DependencyMode, JobState
 from tidelog_events.transitions import Cancelled, JobTransition, Purged, Released, Transition
@@ -35,13 +37,24 @@ RETENTION = Retention(Micros(20 * SECOND), Micros(10 * SECOND), Micros(30 * SECO
 
 ANY_JOB = st.sampled_from(JOB_IDS)
 ANY_PARTITION = st.sampled_from(range(PARTITIONS))
+ANY_QUEUE = st.sampled_from(QUEUES)
+OUTCOMES: st.SearchStrategy[dict[str, Json]] = st.sampled_from(
+    [
+        {"outcome": "Success", "output": 7, "add_tags": ["done"]},
+        {"outcome": "Failure", "error": "e"},
+        {"outcome": "Cancelled"},
+        {"outcome": "Unroutable", "reason": "r"},
+        {"outcome": "Returned"},
+    ]
+)
 
 
 class House:
-    """One partition, the commands that were sent to it, and its changelog."""
+    """One partition, the commands that were sent to it, its changelog, and a witness of its log."""
 
-    def __init__(self, partition: int) -> None:
+    def __init__(self, partition: int, perhaps_held: set[JobId]) -> None:
         self.partition = Partition(partition)
+        self.witness = Witness(RETENTION, self.partition, PARTITIONS, perhaps_held)
         self.state = PartitionState(self.partition, PARTITIONS, RETENTION)
         self.commands: list[dict[str, Json]] = []
         self.handled = 0
@@ -64,7 +77,8 @@ class PartitionsMachine(RuleBasedStateMachine):
     def begin(self) -> None:
         assert sorted(partition_of(queue, PARTITIONS) for queue in QUEUES) == [0, 1, 2]
         self.now = Instant(0)
-        self.houses = [House(partition) for partition in range(PARTITIONS)]
+        self.perhaps_held: set[JobId] = set()
+        self.houses = [House(partition, self.perhaps_held) for partition in range(PARTITIONS)]
         self.channels: dict[tuple[int, int], deque[bytes]] = {
             (source, target): deque() for source in range(PARTITIONS) for target in range(PARTITIONS)
         }
@@ -99,6 +113,8 @@ class PartitionsMachine(RuleBasedStateMachine):
         mode=st.sampled_from(list(DependencyMode)),
     )
     def enqueue(self, job_id: str, parents: list[str], mode: DependencyMode) -> None:
+        if any(self._home(parent) is not self._home(job_id) for parent in parents):
+            self.perhaps_held.update(map(JobId, parents))  # by the pending job, or by a dependent elsewhere
         self._send(
             type="enqueue",
             job_id=job_id,
@@ -118,7 +134,7 @@ class PartitionsMachine(RuleBasedStateMachine):
         there = sorted({str(c["job_id"]) for house in self.houses for c in house.commands} - {job_id})
         self.enqueue(job_id, [there[pick % len(there)] for pick in picks] if there else [], mode)
 
-    @rule(queue=st.sampled_from(QUEUES))
+    @rule(queue=ANY_QUEUE)
     def end_all(self, queue: str) -> None:
         """Everything of a queue ends, and nobody has heard of it yet."""
         house = self._home(f"{queue}/0")
@@ -133,7 +149,7 @@ class PartitionsMachine(RuleBasedStateMachine):
     def requeue(self, job_id: str) -> None:
         self._send(type="requeue", job_id=job_id)
 
-    @rule(queue=st.sampled_from(QUEUES), succeeds=st.booleans())
+    @rule(queue=ANY_QUEUE, succeeds=st.booleans())
     def work_one(self, queue: str, succeeds: bool) -> None:
         house = self._home(f"{queue}/0")
         self._handle_all(house)
@@ -141,7 +157,35 @@ class PartitionsMachine(RuleBasedStateMachine):
         for job in [job for job in house.state.jobs.values() if job.lease_owner is not None]:
             row: dict[str, Json] = {"job_id": job.job_id, "attempt": job.attempt}
             row |= {"outcome": "Success"} if succeeds else {"outcome": "Failure", "error": "e"}
-            self._decide(house, {"type": "report", "worker_id": "w", "outcomes": [row]})
+            self._decide(house, playing.report(str(job.lease_owner), row))
+
+    @rule(queue=ANY_QUEUE, worker=st.sampled_from("vw"), seconds=st.sampled_from([5, 20]), wait=st.booleans())
+    def claim(self, queue: str, worker: str, seconds: int, wait: bool) -> None:
+        claim = playing.claim(
+            queue, worker, max_jobs=2, lease_seconds=seconds, wait_seconds=15 * wait, reply_to=worker
+        )
+        self._decide(self._home(f"{queue}/0"), claim)
+
+    @rule(queue=ANY_QUEUE, outcome=OUTCOMES, late=st.booleans())
+    def report_one(self, queue: str, outcome: dict[str, Json], late: bool) -> None:
+        """The oldest lease ends; or somebody reports whose lease is gone."""
+        house = self._home(f"{queue}/0")
+        for record in house.witness.in_state(JobState.LEASED)[:1]:
+            row = {"job_id": record.job_id, "attempt": record.attempt - late, **outcome}
+            self._decide(house, playing.report(str(record.lease_owner), row))
+
+    @rule(queue=ANY_QUEUE)
+    def heartbeat(self, queue: str) -> None:
+        house = self._home(f"{queue}/0")
+        for record in house.witness.in_state(JobState.LEASED)[:1]:
+            row = playing.lease(record.job_id, record.attempt)
+            self._decide(house, playing.heartbeat(str(record.lease_owner), row, lease_seconds=40))
+
+    @rule(queue=ANY_QUEUE, pause=st.booleans(), bound=st.sampled_from([None, 1]))
+    def control(self, queue: str, pause: bool, bound: int | None) -> None:
+        house = self._home(f"{queue}/0")
+        self._decide(house, playing.pause(queue) if pause else playing.resume(queue))
+        self._decide(house, playing.limit(queue, bound))
 
     @rule(partition=ANY_PARTITION)
     def handle_one(self, partition: int) -> None:
@@ -166,8 +210,13 @@ class PartitionsMachine(RuleBasedStateMachine):
     def pass_time(self, seconds: int) -> None:
         self.now = Instant(self.now + seconds * SECOND)
         for house in self.houses:
-            self._take(house, fire_timers(house.state, self.now))
+            fired = fire_timers(house.state, self.now)
+            while fired.outputs or fired.messages:
+                self._take(house, fired)
+                fired = fire_timers(house.state, self.now)
+            self._take(house, fired)
             self._take(house, end_parked_waits(house.state, self.now))
+            house.witness.check_after_timers(self.now)
 
     @rule()
     def settle(self) -> None:
@@ -202,9 +251,11 @@ class PartitionsMachine(RuleBasedStateMachine):
             self._post(house, message)
         for output in decision.outputs:
             if isinstance(output, Transition):
+                house.witness.see(output)
                 self._event(output)
             else:
                 self._answer(output)
+        house.witness.check_between_decisions()
 
     def _post(self, house: House, message: LinkMessage) -> None:
         self.channels[house.partition, target_of(message, PARTITIONS)].append(encode_link(message))
@@ -238,6 +289,16 @@ class PartitionsMachine(RuleBasedStateMachine):
             unknown = answer.message.split()[4]
             assert unknown not in self.sent_before[answer.command_id] or unknown in self.excused
             self.excused.add(self.job_of[answer.command_id])
+
+    @invariant()
+    def records_are_the_fold_of_the_log(self) -> None:
+        for house in self.houses:
+            assert house.state.jobs.keys() == house.witness.jobs.keys()
+            for job_id, job in house.state.jobs.items():
+                folded = house.witness.jobs[job_id].record
+                assert [(name, getattr(job, name)) for name in RECORD_FIELDS] == [
+                    (name, getattr(folded, name)) for name in RECORD_FIELDS
+                ]
 
     @invariant()
     def nothing_waits_without_an_edge(self) -> None:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from tests.core import playing
 from tests.core.witness import Witness
+from tests.fold import Folded
 
 from tidelog.core.changelog import InputPositions, position_change, restore, take_changes
 from tidelog.core.decide import decide, end_parked_waits, fire_timers
@@ -307,7 +308,7 @@ class PartitionMachine(RuleBasedStateMachine):
         return decision
 
 
-def fields_of(record: JobRecord) -> list[object]:
+def fields_of(record: JobRecord | Folded) -> list[object]:
     return [getattr(record, name) for name in RECORD_FIELDS]
 
 

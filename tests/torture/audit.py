@@ -152,7 +152,9 @@ def _problems_of_rows(evidence: Evidence, lives: Mapping[JobId, Life]) -> Iterat
         if row is None:
             yield f"{job_id} is not in Postgres"
             continue
-        for column, value in expected_row(life.facts).items() if isinstance(life.facts[0], Enqueued) else ():
+        if not isinstance(life.facts[0], Enqueued):
+            continue  # which is a problem of its life
+        for column, value in expected_row(life.facts).items():
             if row[column] != value:
                 yield f"{job_id} in Postgres: {column} is {row[column]!r}, and by the log {value!r}"
         for what, stored, expected in (
