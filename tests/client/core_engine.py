@@ -133,6 +133,12 @@ class FaultyReader(Reader):
     def seek(self, tp: TopicPartition, offset: int) -> None:
         self._inner.seek(tp, offset)
 
+    def pause(self, tp: TopicPartition) -> None:
+        self._inner.pause(tp)
+
+    def resume(self, tp: TopicPartition) -> None:
+        self._inner.resume(tp)
+
     async def close(self) -> None:
         await self._inner.close()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from tests.conformance.cluster import SECONDS, Cluster, append, read_count, read_to_end, record, values
 
@@ -39,6 +41,30 @@ async def test_a_reader_knows_only_its_partitions(cluster: Cluster, log: Log) ->
         reader.position(TopicPartition(topic, 1))
     with pytest.raises(LogError, match="not opened"):
         reader.seek(TopicPartition(topic, 1), 0)
+
+
+async def test_a_paused_partition_stands_still_while_the_others_are_read(cluster: Cluster, log: Log) -> None:
+    topic = await cluster.new_topic(2)
+    slow, other = TopicPartition(topic, 0), TopicPartition(topic, 1)
+    await append(log, *(record(topic, str(number), partition=number % 2) for number in range(6)))
+    reader = await log.reader({slow: 0, other: 0})
+    await read_count(reader, 1)
+    reader.pause(slow)
+    reader.pause(slow)
+    stood = reader.position(slow)
+    seen: list[str] = []
+    async with asyncio.timeout(SECONDS):
+        while reader.position(other) < await log.end_offset(other):
+            seen += values(await reader.read(max_records=1, timeout=SECONDS))
+    assert all(int(value) % 2 for value in seen)
+    assert reader.position(slow) == stood
+    reader.pause(other)
+    assert await reader.read(max_records=9, timeout=0.01) == []
+
+    reader.resume(slow)
+    reader.resume(other)
+    reader.seek(slow, 0)
+    assert values(await read_count(reader, 3)) == ["0", "2", "4"]
 
 
 async def test_an_empty_partition_starts_and_ends_at_zero(cluster: Cluster, log: Log) -> None:

@@ -11,9 +11,9 @@ from tests.engine.house import eventually
 
 from tidelog.client.client import Client
 from tidelog.client.newjob import NewJob
+from tidelog.clock import Clock, wall_clock
 from tidelog.doctor.examine import NAMES, Installation, examine
 from tidelog.doctor.findings import Finding, Health
-from tidelog.doctor.site import Clock, wall_clock
 from tidelog.engine import Engine
 from tidelog.log.kafka.options import KafkaReplication
 from tidelog.log.port import Log, TopicSpec

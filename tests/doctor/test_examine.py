@@ -11,9 +11,9 @@ from tests.doctor.patient import PARTITIONS, Patient, ailments, of
 from tests.engine.house import eventually
 from tests.providers.postgres import in_database
 
+from tidelog.clock import wall_clock
 from tidelog.doctor.examine import NAMES, Installation, examine
 from tidelog.doctor.findings import Finding, Health
-from tidelog.doctor.site import wall_clock
 from tidelog.log.memory import MemoryLog
 from tidelog.log.port import Cleanup, Log, NewRecord, TopicSpec
 from tidelog.log.topics import Topics

@@ -7,10 +7,11 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
 
+from tidelog.clock import Clock, wall_clock
 from tidelog.doctor import clocks, lag, owners, projection, rejects, topics
 from tidelog.doctor.findings import Finding, Health
 from tidelog.doctor.services import LOG, POSTGRES, check_log, judge_postgres
-from tidelog.doctor.site import Clock, Site, wall_clock
+from tidelog.doctor.site import Site
 from tidelog.log.kafka.options import KafkaReplication
 from tidelog.log.port import Log, LogUnavailable
 from tidelog.log.topics import Topics

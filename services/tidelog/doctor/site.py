@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
+from tidelog.clock import Clock, wall_clock
 from tidelog.log.kafka.options import KafkaReplication
 from tidelog.log.port import Log, TopicPartition
 from tidelog.log.topics import Topics
-from tidelog_events.instants import Instant
 from tidelog_projections.inspection import Inspection
-
-Clock = Callable[[], Instant]
 
 LOOK_SECONDS = 10.0
 """The longest look at one thing in the log."""
-
-
-def wall_clock() -> Instant:
-    """This host's clock, in the unit of events."""
-    return Instant(time.time_ns() // 1_000)
 
 
 @dataclass(frozen=True, slots=True)

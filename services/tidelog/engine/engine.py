@@ -7,9 +7,10 @@ import logging
 import time
 from dataclasses import dataclass, field
 
+from tidelog.clock import Clock, wall_clock
 from tidelog.core.state import Retention
 from tidelog.engine.errors import EngineError
-from tidelog.engine.processor import Clock, Processor, ProcessorSettings, wall_clock
+from tidelog.engine.processor import Processor, ProcessorSettings
 from tidelog.log.port import Fenced, Log, LogError, Member, OutcomeUnknown
 from tidelog.log.topics import Topics
 from tidelog.pausing import pause

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
+from tidelog.clock import Clock, wall_clock
 from tidelog.core.changelog import InputPositions
 from tidelog.core.decide import (
     answer_late_links,
@@ -28,13 +28,6 @@ from tidelog_events.instants import SECOND, Instant
 from tidelog_events.parsing import NotACommand, Refusal, parse_command, read_object
 
 logger = logging.getLogger("tidelog.engine")
-
-Clock = Callable[[], Instant]
-
-
-def wall_clock() -> Instant:
-    """What is written down is told by the wall clock; waits are measured by the monotonic one."""
-    return Instant(time.time_ns() // 1_000)
 
 
 @dataclass(frozen=True, slots=True)

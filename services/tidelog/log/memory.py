@@ -376,8 +376,9 @@ class _MemoryReader(_Connected, SignalledReader):
     def __init__(self, store: MemoryStore, offsets: Mapping[TopicPartition, int]) -> None:
         _Connected.__init__(self, store)
         SignalledReader.__init__(self, offsets)
+        self._tps = tuple(offsets)
         self._listener: _Listener = (asyncio.get_running_loop(), self._signal.set)
-        store.listen(list(offsets), self._listener)
+        store.listen(self._tps, self._listener)
 
     def _take(self, max_records: int) -> list[Record]:
         records = self._open_store().take(self._positions, max_records)
@@ -388,7 +389,7 @@ class _MemoryReader(_Connected, SignalledReader):
     async def close(self) -> None:
         if not self._closed:
             self._closed = True
-            self._store.unlisten(list(self._positions), self._listener)
+            self._store.unlisten(self._tps, self._listener)
 
 
 class _MemoryMember(_Connected, SignalledMember):

@@ -262,6 +262,14 @@ class Reader(ABC):
         """Read that partition from `offset` on."""
 
     @abstractmethod
+    def pause(self, tp: TopicPartition) -> None:
+        """Give no records of that partition until it is resumed; its position stands still."""
+
+    @abstractmethod
+    def resume(self, tp: TopicPartition) -> None:
+        """Give records of a paused partition again, from its position on."""
+
+    @abstractmethod
     async def close(self) -> None:
         """Stop reading, within a few seconds."""
 

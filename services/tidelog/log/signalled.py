@@ -20,10 +20,14 @@ async def wait_for_signal(signal: asyncio.Event, timeout: float) -> bool:
 
 
 class SignalledReader(Reader):
-    """A reader that takes what is there, and waits for `self._signal` when there is nothing."""
+    """A reader that takes what is there, and waits for `self._signal` when there is nothing.
+
+    `_positions` are those of the partitions that are read; the paused ones stand aside.
+    """
 
     def __init__(self, offsets: Mapping[TopicPartition, int]) -> None:
         self._positions = dict(offsets)
+        self._paused: dict[TopicPartition, int] = {}
         self._signal = asyncio.Event()
 
     @abstractmethod
@@ -50,19 +54,33 @@ class SignalledReader(Reader):
 
     def position(self, tp: TopicPartition) -> int:
         self._refuse_stranger(tp)
-        return self._positions[tp]
+        return self._paused[tp] if tp in self._paused else self._positions[tp]
 
     def seek(self, tp: TopicPartition, offset: int) -> None:
         self._refuse_stranger(tp)
+        if tp in self._paused:
+            self._paused[tp] = offset
+            return
         self._positions[tp] = offset
         self._signal.set()
+
+    def pause(self, tp: TopicPartition) -> None:
+        self._refuse_stranger(tp)
+        if tp not in self._paused:
+            self._paused[tp] = self._positions.pop(tp)
+
+    def resume(self, tp: TopicPartition) -> None:
+        self._refuse_stranger(tp)
+        if tp in self._paused:
+            self._positions[tp] = self._paused.pop(tp)
+            self._signal.set()
 
     def _ask_last(self, tp: TopicPartition) -> None:
         """The partition that was served last is asked last next time, so that none starves the others."""
         self._positions[tp] = self._positions.pop(tp)
 
     def _refuse_stranger(self, tp: TopicPartition) -> None:
-        if tp not in self._positions:
+        if tp not in self._positions and tp not in self._paused:
             raise LogError(f"This reader was not opened for {tp.topic}[{tp.partition}].")
 
 

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from math import inf
 from typing import assert_never
 
+from tidelog.failure import FailureText
 from tidelog.worker import outcomes
 from tidelog.worker.claims import Ask, Claims
 from tidelog.worker.dispatch import DispatchPolicy
-from tidelog.worker.failure import FailureText
 from tidelog.worker.leases import Heartbeats, HeldLease, Phase
 from tidelog.worker.messages import (
     Action,

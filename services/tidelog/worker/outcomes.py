@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from tidelog.worker.failure import FailureText
+from tidelog.failure import FailureText
 from tidelog_events.bounds import MAX_OUTPUT_BYTES, cut_text
 from tidelog_events.commands import CancelledOutcome, Failure, Outcome, ReturnedOutcome, Success, Unroutable
 from tidelog_events.jsontext import JsonBytes

@@ -14,14 +14,14 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from tidelog.daemon_threads import DaemonThreads
+from tidelog.failure import FailureText, failure_text
 from tidelog.jobs import AnyJobDefinition
 from tidelog.worker import outcomes
 from tidelog.worker.context import JobContext, OutputReader
-from tidelog.worker.failure import FailureText, failure_text
 from tidelog.worker.handover import LoopCalls
 from tidelog.worker.messages import Began, Ended, LeaseKey, StopReason
 from tidelog.worker.registry import JobRegistry, Unroutable, decode
-from tidelog.worker.threads import DaemonThreads
 from tidelog_events.commands import Outcome
 from tidelog_events.instants import Instant
 from tidelog_events.replies import Grant

@@ -47,6 +47,7 @@ class KafkaReader(Reader):
         )
         self._partitions = {tp: aiokafka.TopicPartition(*tp) for tp in offsets}
         self._positions = dict(offsets)
+        self._paused: set[TopicPartition] = set()
         self._last_fetch = 0
         self._heard_at = time.monotonic()
         self.closed = False
@@ -106,6 +107,17 @@ class KafkaReader(Reader):
         self._client.seek(self._partitions[tp], offset)
         self._positions[tp] = offset
 
+    def pause(self, tp: TopicPartition) -> None:
+        self._refuse_stranger(tp)
+        self._client.pause(self._partitions[tp])
+        self._paused.add(tp)
+
+    def resume(self, tp: TopicPartition) -> None:
+        self._refuse_stranger(tp)
+        if tp in self._paused:
+            self._client.resume(self._partitions[tp])
+            self._paused.remove(tp)
+
     async def close(self) -> None:
         if not self.closed:
             self.closed = True
@@ -118,7 +130,7 @@ class KafkaReader(Reader):
         it has fetched of one partition before it turns to the next.
         """
         found: list[ConsumerRecord] = []
-        for tp in list(self._partitions):
+        for tp in self._active():
             partition = self._partitions[tp]
             wanted = max_records - len(found)
             try:
@@ -141,12 +153,18 @@ class KafkaReader(Reader):
         not wait there for a record that may never be written. aiokafka does not wake up for that.
         """
         deadline = time.monotonic() + timeout
+        active = self._active()
+        if not active:  # without a name, aiokafka would take all of them
+            await asyncio.sleep(timeout)
+            return []
         while True:
             before = dict(self._positions)
             remaining = max(0.0, deadline - time.monotonic())
             patience = remaining if self._is_at_the_end() else min(remaining, _LOOK_UP_SECONDS)
             fetched = await self._client.getmany(
-                timeout_ms=math.ceil(patience * 1_000), max_records=max_records
+                *(self._partitions[tp] for tp in active),
+                timeout_ms=math.ceil(patience * 1_000),
+                max_records=max_records,
             )
             if fetched:
                 return [record for records in fetched.values() for record in records]
@@ -154,10 +172,13 @@ class KafkaReader(Reader):
             if patience == remaining or self._positions != before:
                 return []
 
+    def _active(self) -> list[TopicPartition]:
+        return [tp for tp in self._partitions if tp not in self._paused]
+
     def _is_at_the_end(self) -> bool:
         """Whether all has been read that was in the log at the last fetch."""
-        for tp, partition in self._partitions.items():
-            end = self._end_of(partition)
+        for tp in self._active():
+            end = self._end_of(self._partitions[tp])
             if end is None or self._positions[tp] < end:
                 return False
         return True
@@ -175,7 +196,7 @@ class KafkaReader(Reader):
         """Raise `LogUnavailable` when the brokers have been silent for long."""
         last_fetch = max(self._client.last_poll_timestamp(tp) or 0 for tp in self._partitions.values())
         now = time.monotonic()
-        if answered or last_fetch != self._last_fetch:
+        if answered or last_fetch != self._last_fetch or len(self._paused) == len(self._partitions):
             self._last_fetch = last_fetch
             self._heard_at = now
         elif now - self._heard_at > _SILENT_SECONDS:

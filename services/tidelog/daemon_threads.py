@@ -1,4 +1,4 @@
-"""A pool of daemon threads for handlers that are plain functions.
+"""A pool of daemon threads for handlers that are plain functions, of jobs and of observers.
 
 The standard library's pool joins its threads when the interpreter ends, so that one handler that cannot be
 stopped would keep the process alive for ever. These threads end with the process.
@@ -15,7 +15,7 @@ Work: TypeAlias = Callable[[], None]
 
 
 class DaemonThreads:
-    """Runs each piece of work in a thread that is idle, or in a new one. The driver bounds how many run.
+    """Runs each piece of work in a thread that is idle, or in a new one. Whoever submits bounds how many run.
 
     Work must not raise; what it raises ends its thread through `threading.excepthook`, and nothing else.
     """
