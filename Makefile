@@ -2,7 +2,7 @@
 # PYTHON=… names the interpreter that the virtualenv is made from; the default is the first 3.11+ on the PATH.
 
 .DEFAULT_GOAL := help
-.PHONY: help venv check test kafka demo bench schemas format clean torture
+.PHONY: help venv check test kafka demo bench docs schemas format clean torture
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -39,6 +39,10 @@ bench: $(READY) ## Measure throughput and latency; ARGS="--log embedded --log ka
 
 torture: $(READY) ## Kill and stop everything for ten minutes on Kafka, then audit; ARGS="--seed N --seconds S"
 	@$(BIN)/python -m tests.torture $(ARGS)
+
+docs: $(READY) ## Build the documentation into build/site, strictly
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo "build/site/index.html"
 
 schemas: $(READY) ## Write docs/schemas again, from the code
 	@$(BIN)/python -m tidelog_events.schemas docs/schemas

@@ -1,0 +1,231 @@
+"""One page at work: a folder, an installation of Tidelog and a Python session, for its blocks in order."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import io
+import json
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, redirect_stdout
+from inspect import CO_COROUTINE
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+import asyncpg
+import orjson
+import pytest
+from tests.cli.running import SECONDS, Process
+from tests.docs.blocks import Block
+from tests.docs.command_line import CHECKS, command_lines, environment_of, words_of
+from tests.docs.messages import check_message
+from tests.docs.output import assert_shown
+from typer.testing import CliRunner
+
+from tidelog.cli.commands import app
+from tidelog.settings import Settings
+
+OUTPUT: Final = "Output"
+"""The title of a block that shows what the block before it prints."""
+
+_READY: Final = {
+    "up": "Tidelog is up",
+    "engine": "an engine starts",
+    "projector": "a projector starts",
+    "worker": "starts",
+}
+"""Commands that run until they are stopped, and what they say when they do their work."""
+
+
+class Page:
+    """What the blocks of a page share.
+
+    Args:
+        folder: an empty one; it becomes the working directory.
+        variables: the environment's, where the installation is.
+        dsn: of the page's own database.
+    """
+
+    def __init__(
+        self, folder: Path, variables: Mapping[str, str], dsn: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        self._folder = folder
+        self._dsn = dsn
+        self._monkeypatch = monkeypatch
+        self._namespace: dict[str, object] = {"__name__": "__main__"}
+        self._roles = ExitStack()
+        self._runner = asyncio.Runner()
+        self._printed = ""
+        self._exit_code = 0
+        self._files: dict[str, Block] = {}
+        self._used = ""
+        for name in [name for name in os.environ if name.startswith("TIDELOG_")]:
+            monkeypatch.delenv(name)
+        for name, value in {**variables, "USER": "ann"}.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.chdir(folder)
+        monkeypatch.syspath_prepend(folder)
+
+    def run(self, block: Block) -> None:
+        """Check a block by what its language asks for.
+
+        Raises:
+            AssertionError: it is not so, or nothing here can tell.
+        """
+        check = _LANGUAGES.get(block.language)
+        assert check is not None, f"{block}: nothing checks blocks of {block.language or 'no language'!r}"
+        if Path(block.title).suffix:
+            (self._folder / block.title).write_text(block.source, encoding="utf-8")
+            self._files[block.title] = block
+        self._used += "" if block.title in self._files else block.source
+        check(self, block)
+
+    def end(self) -> None:
+        """Look whether anything was shown for nothing."""
+        unused = [str(block) for name, block in self._files.items() if not self._uses(name)]
+        assert unused == [], "files that no later block of the page runs, imports or names"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._runner.close()
+        self._roles.close()
+        for name, module in list(sys.modules.items()):
+            if Path(getattr(module, "__file__", None) or "/").parent == self._folder:
+                del sys.modules[name]
+
+    def _uses(self, name: str) -> bool:
+        others = "".join(block.source for other, block in self._files.items() if other != name)
+        return name == "tidelog.toml" or Path(name).stem in self._used + others
+
+    def _python(self, block: Block) -> None:
+        if block.title in self._files:
+            compile(block.source, str(block.page), "exec")
+            return
+        padded = "\n" * (block.line - 1) + block.source
+        code = compile(padded, str(block.page), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        with redirect_stdout(io.StringIO()) as stdout:
+            result = eval(code, self._namespace)  # noqa: S307 - a page of ours, which alone can hold an `await`
+            if code.co_flags & CO_COROUTINE:
+                self._runner.run(result)
+        self._printed = stdout.getvalue()
+
+    def _console(self, block: Block) -> None:
+        commands = block.source.replace("\\\n", " ").split("$ ")
+        assert commands[0].strip() == "", f"{block} does not begin with a command"
+        for index, text in enumerate(commands[1:]):
+            line, _, shown = text.partition("\n")
+            self._command(line, f"{block}: $ {line}")
+            if shown.strip():
+                assert_shown(shown, self._printed, f"{block}: $ {line}")
+            expects_failure = commands[index + 2 : index + 3] == [f"echo $?\n{self._exit_code}\n"]
+            if not expects_failure:
+                assert self._exit_code == 0, f"{block}: $ {line}\n{self._printed}"
+
+    def _command(self, line: str, where: str) -> None:
+        if line == "echo $?":
+            self._printed, self._exit_code = f"{self._exit_code}\n", 0
+            return
+        variables, (*words,) = environment_of(words_of(line))
+        for name, value in variables.items():
+            self._monkeypatch.setenv(name, value)
+        match words:
+            case []:
+                self._printed = ""
+            case ["tidelog", role, *_] if role in _READY:
+                process = self._roles.enter_context(Process.start(words[1:], self._folder, {}))
+                self._printed = process.expect(_READY[role])
+            case ["tidelog", *arguments]:
+                result = CliRunner().invoke(app, arguments)
+                self._printed, self._exit_code = result.output, result.exit_code
+            case ["python", *arguments]:
+                self._process([sys.executable, *arguments])
+            case ["pytest", *arguments]:
+                self._process([sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments])
+            case _:
+                raise AssertionError(f"{where}: {shlex.join(words)} cannot be run here; list it as bash")
+
+    def _process(self, command: list[str]) -> None:
+        done = subprocess.run(
+            command,
+            cwd=self._folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+        )
+        self._printed, self._exit_code = done.stdout, done.returncode
+
+    def _listing(self, block: Block) -> None:
+        """Commands to read; they are parsed and not run."""
+        said: dict[str, str] = {}
+        for line in command_lines(block.source):
+            variables, words = environment_of(words_of(line))
+            said |= variables
+            if words:
+                assert words[0] in CHECKS, f"{block}: nothing checks {words[0]}"
+                CHECKS[words[0]](words[1:])
+        if any(name.startswith("TIDELOG_") for name in said):
+            with self._monkeypatch.context() as patched:
+                for name, value in said.items():
+                    patched.setenv(name, value)
+                _load_settings(block)
+
+    def _toml(self, block: Block) -> None:
+        assert block.title == "tidelog.toml", f"{block}: TOML is for tidelog.toml; give it that title"
+        with self._monkeypatch.context() as patched:
+            for name in ("TIDELOG_LOG", "TIDELOG_POSTGRES", "TIDELOG_PARTITIONS"):
+                patched.delenv(name, raising=False)
+            _load_settings(block)
+        (self._folder / block.title).unlink()  # the page's own installation stays where it is
+
+    def _json(self, block: Block) -> None:
+        documents = block.source.splitlines() if block.title in self._files else [block.source]
+        for document in documents:
+            json.loads(document)
+        if not block.title:
+            check_message(orjson.loads(block.source), str(block))
+
+    def _sql(self, block: Block) -> None:
+        assert CliRunner().invoke(app, ["init"]).exit_code == 0
+        rows = self._runner.run(self._rows(block.source))
+        lines = [[*rows[0].keys()], *([*row.values()] for row in rows)] if rows else []
+        self._printed = "".join(" | ".join(map(str, line)) + "\n" for line in lines)
+
+    async def _rows(self, query: str) -> list[asyncpg.Record]:
+        connection = await asyncpg.connect(self._dsn)
+        try:
+            return await connection.fetch(query)
+        finally:
+            await connection.close()
+
+    def _text(self, block: Block) -> None:
+        if block.title == OUTPUT:
+            assert_shown(block.source, self._printed, str(block))
+
+
+def _load_settings(block: Block) -> None:
+    unknown = [name for name in os.environ if name.startswith("TIDELOG_")]
+    fields = {f"TIDELOG_{field.upper()}" for field in Settings.model_fields}
+    assert set(unknown) <= fields, f"{block}: no such settings: {sorted(set(unknown) - fields)}"
+    Settings()
+
+
+_LANGUAGES: Final[Mapping[str, Callable[[Page, Block], None]]] = {
+    "python": Page._python,  # noqa: SLF001 - its own
+    "console": Page._console,  # noqa: SLF001
+    "bash": Page._listing,  # noqa: SLF001
+    "toml": Page._toml,  # noqa: SLF001
+    "json": Page._json,  # noqa: SLF001
+    "sql": Page._sql,  # noqa: SLF001
+    "text": Page._text,  # noqa: SLF001
+}
