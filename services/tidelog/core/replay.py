@@ -5,18 +5,14 @@ The script goes through the very code that the engine runs, so what it prints is
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import orjson
 
-from tidelog.core.decide import decide, end_parked_waits, fire_timers, home_partition, receive
-from tidelog.core.decision import Decision
-from tidelog.core.link import LinkMessage, target_of
-from tidelog.core.state import PartitionState
+from tidelog.core.decision import Output
+from tidelog.core.installation import Installation
 from tidelog_events.errors import TidelogError
-from tidelog_events.identity import Partition
 from tidelog_events.instants import (
     FIRST_INSTANT,
     LAST_INSTANT,
@@ -27,7 +23,7 @@ from tidelog_events.instants import (
     parse_instant,
 )
 from tidelog_events.jsontext import Json, NotJson, loads
-from tidelog_events.parsing import Refusal, parse_command
+from tidelog_events.parsing import parse_command
 from tidelog_events.record import RECORD_FIELDS, JobRecord
 from tidelog_events.transitions import Transition
 from tidelog_events.wire import WireObject, to_wire
@@ -94,11 +90,7 @@ class Replay:
     """Partitions under virtual time. Feed it lines, in order of time, and print what comes out."""
 
     def __init__(self, partitions: int = 1) -> None:
-        self._partitions = [
-            PartitionState(Partition(number), partitions, now=FIRST_INSTANT) for number in range(partitions)
-        ]
-        self._now = FIRST_INSTANT
-        self._messages: deque[LinkMessage] = deque()
+        self._installation = Installation(partitions)
 
     def run(self, lines: Iterable[bytes]) -> Iterator[bytes]:
         """One JSON line for each transition and each reply.
@@ -109,68 +101,22 @@ class Replay:
         for number, raw in enumerate(lines, 1):
             line = read_line(number, raw)
             if line is not None:
-                for written in self._play(line):
-                    yield orjson.dumps(written)
+                for output in self._play(line):
+                    yield orjson.dumps(_written(output))
 
     def records(self) -> Iterator[bytes]:
         """One JSON line for each job that is not purged, sorted by id."""
-        jobs = {job_id: job for state in self._partitions for job_id, job in state.jobs.items()}
-        for job_id in sorted(jobs):
-            yield orjson.dumps({"job": record_to_wire(jobs[job_id])})
+        for job in self._installation.jobs().values():
+            yield orjson.dumps({"job": record_to_wire(job)})
 
-    def _play(self, line: Line) -> Iterator[WireObject]:
-        if line.at < self._now:
+    def _play(self, line: Line) -> Iterator[Output]:
+        if line.at < self._installation.now:
             raise BadInput(f"line {line.number}: its time is before that of the line above")
-        yield from self._pass_time(line.at)
+        yield from self._installation.pass_time(line.at)
         if line.down_until is not None:
-            self._now = line.down_until
-            yield from self._settle()
+            yield from self._installation.skip_to(line.down_until)
         elif line.command is not None:
-            yield from self._command(line)
-
-    def _pass_time(self, until: Instant) -> Iterator[WireObject]:
-        """Let every timer fire at its own instant, up to and with that one."""
-        while True:
-            timers = [timer for state in self._partitions if (timer := state.next_timer()) is not None]
-            due = min(timers, default=None)
-            if due is None or due > until:
-                break
-            self._now = max(self._now, due)
-            yield from self._settle()
-        self._now = until
-
-    def _settle(self) -> Iterator[WireObject]:
-        """All that is due at this instant, until nothing is; last the waits that end."""
-        busy = True
-        while busy:
-            busy = False
-            for state in self._partitions:
-                decision = fire_timers(state, self._now)
-                busy = busy or bool(decision.outputs or decision.messages)
-                yield from self._written(decision)
-            yield from self._deliver()
-        for state in self._partitions:
-            yield from self._written(end_parked_waits(state, self._now))
-
-    def _deliver(self) -> Iterator[WireObject]:
-        """The messages between partitions, first in first out, each a decision of its own."""
-        while self._messages:
-            message = self._messages.popleft()
-            state = self._partitions[target_of(message, len(self._partitions))]
-            yield from self._written(receive(state, message, self._now))
-
-    def _written(self, decision: Decision) -> Iterator[WireObject]:
-        self._messages.extend(decision.messages)
-        return _written(decision)
-
-    def _command(self, line: Line) -> Iterator[WireObject]:
-        command = parse_command(_with_command_id(line))
-        home = None if isinstance(command, Refusal) else home_partition(command, len(self._partitions))
-        if isinstance(home, Refusal):
-            command, home = home, None
-        state = self._partitions[home or 0]
-        yield from self._written(decide(state, command, self._now, (line.number,)))
-        yield from self._deliver()
+            yield from self._installation.command(parse_command(_with_command_id(line)), (line.number,))
 
 
 def _with_command_id(line: Line) -> dict[str, Json]:
@@ -181,12 +127,10 @@ def _with_command_id(line: Line) -> dict[str, Json]:
     return line.command
 
 
-def _written(decision: Decision) -> Iterator[WireObject]:
-    for output in decision.outputs:
-        if isinstance(output, Transition):
-            yield {"transition": to_wire(output)}
-        else:
-            yield {"reply": to_wire(output.answer)}
+def _written(output: Output) -> WireObject:
+    if isinstance(output, Transition):
+        return {"transition": to_wire(output)}
+    return {"reply": to_wire(output.answer)}
 
 
 def record_to_wire(job: JobRecord) -> WireObject:
