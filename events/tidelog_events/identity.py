@@ -37,6 +37,11 @@ _QUEUE = re.compile(QUEUE_PATTERN, re.ASCII)
 _JOB_ID = re.compile(JOB_ID_PATTERN, re.ASCII)
 
 
+_TIME_MASK = (1 << 48) - 1
+_VARIANT_10 = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789abcdef"}
+"""Any digit with its upper two bits as RFC 9562 wants them."""
+
+
 class InvalidName(ValueError):
     """A name or an id is outside its grammar."""
 
@@ -75,15 +80,17 @@ def mint_key(now: Instant, *seed: int) -> str:
     return _uuid7_hex(now // 1_000, digest)
 
 
-def random_key(now: Instant, entropy: int) -> str:
-    """A UUIDv7 in hex from an instant and at least 74 bits of randomness, for clients."""
-    return _uuid7_hex(now // 1_000, entropy)
+def random_key(now: Instant, entropy: bytes) -> str:
+    """A UUIDv7 in hex from an instant and 10 random bytes, for clients (as `mint_key`, in half the time)."""
+    digits = entropy.hex()
+    milliseconds = (now // 1_000) & _TIME_MASK
+    return f"{milliseconds:012x}7{digits[:3]}{_VARIANT_10[digits[3]]}{digits[4:19]}"
 
 
 def _uuid7_hex(milliseconds: int, entropy: int) -> str:
     """RFC 9562, section 5.7: 48 bits of time, version 7, 12 bits, variant 10, 62 bits."""
     high, low = (entropy >> 62) & 0xFFF, entropy & ((1 << 62) - 1)
-    return f"{(milliseconds & ((1 << 48) - 1)) << 80 | 7 << 76 | high << 64 | 2 << 62 | low:032x}"
+    return f"{(milliseconds & _TIME_MASK) << 80 | 7 << 76 | high << 64 | 2 << 62 | low:032x}"
 
 
 def murmur2(data: bytes) -> int:

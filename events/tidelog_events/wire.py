@@ -103,10 +103,9 @@ WireRetry = Annotated[RetryPolicy, Wire(write_retry, read_retry), WithJsonSchema
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    names: tuple[str, ...]
     required: tuple[str, ...]
     write: Callable[[Any], WireObject]
-    reads: tuple[tuple[str, Callable[[Any], Any]], ...]
+    read: Callable[[Mapping[str, Any]], Any]
     omitted: tuple[str, ...]
 
 
@@ -132,18 +131,17 @@ def _make_plan(cls: type) -> _Plan:
     hints = get_type_hints(cls, include_extras=True)
     names = tuple(field.name for field in fields(cls))
     parts = {name: _parts(hints[name]) for name in names}
-    readers = {name: _reader(parts[name]) for name in names}
+    readers = {name: read for name in names if (read := _reader(parts[name])) is not None}
     writers = {name: part.write for name in names for part in parts[name] if isinstance(part, Wire)}
     omitted = tuple(name for name in names if any(isinstance(part, OmittedWhenNone) for part in parts[name]))
     return _Plan(
-        names=names,
         required=tuple(
             field.name
             for field in fields(cls)
             if field.default is MISSING and field.default_factory is MISSING
         ),
         write=_compiled_writer(names, getattr(cls, "TYPE", None), writers, omitted),
-        reads=tuple((name, read) for name, read in readers.items() if read is not None),
+        read=_compiled_reader(cls, readers),
         omitted=omitted,
     )
 
@@ -168,6 +166,33 @@ def _compiled_writer(
     namespace: dict[str, Any] = {f"write_{name}": write for name, write in writers.items()}
     exec("\n".join(lines), namespace)  # noqa: S102  the text is made of the names of our own fields
     compiled: Callable[[Any], WireObject] = namespace["write"]
+    return compiled
+
+
+def _compiled_reader(
+    cls: type, readers: Mapping[str, Callable[[Any], Any]]
+) -> Callable[[Mapping[str, Any]], Any]:
+    """One function for one class, for the same reason: clients and projectors read all that is written."""
+    namespace: dict[str, Any] = {"cls": cls}
+    arguments: list[str] = []
+    for field in fields(cls):
+        name, read = field.name, readers.get(field.name)
+        value = f"written[{name!r}]"
+        if read is dumps:  # a JSON null is a value of its own where any JSON may stand
+            value = f"read_{name}({value})"
+        elif read is not None:
+            value = f"None if (value := {value}) is None else read_{name}(value)"
+        if field.default is not MISSING:
+            namespace[f"default_{name}"] = field.default
+            value = f"({value}) if {name!r} in written else default_{name}"
+        elif field.default_factory is not MISSING:
+            namespace[f"default_{name}"] = field.default_factory
+            value = f"({value}) if {name!r} in written else default_{name}()"
+        arguments.append(f"{name}=({value})")
+    namespace |= {f"read_{name}": read for name, read in readers.items()}
+    text = f"def read(written):\n    return cls({', '.join(arguments)})"
+    exec(text, namespace)  # noqa: S102  the text is made of the names of our own fields
+    compiled: Callable[[Mapping[str, Any]], Any] = namespace["read"]
     return compiled
 
 
@@ -205,19 +230,14 @@ def from_wire(cls: type[T], written: Mapping[str, Json]) -> T:
         Unreadable: a field is missing or of another form.
     """
     plan = _plan(cls)
-    read: WireObject = {name: written[name] for name in plan.names if name in written}
-    if len(read) < len(plan.names):
-        for name in plan.required:
-            if name not in read:
-                raise Unreadable(f"{cls.__name__}: the field {name!r} is missing")
     try:
-        for name, read_value in plan.reads:
-            # A JSON null is a value of its own where any JSON may stand.
-            if name in read and (read[name] is not None or read_value is dumps):
-                read[name] = read_value(read[name])
-        return cls(**read)
+        read: T = plan.read(written)
     except (ValueError, TypeError, LookupError, AttributeError) as error:
+        missing = next((name for name in plan.required if name not in written), None)
+        if missing is not None:
+            raise Unreadable(f"{cls.__name__}: the field {missing!r} is missing") from None
         raise Unreadable(f"{cls.__name__}: {error}") from error
+    return read
 
 
 def wire_rows(cls: type[T]) -> Wire:

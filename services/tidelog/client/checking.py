@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import re
-import secrets
 import time
 from collections.abc import Mapping
 from typing import Final, TypeVar
@@ -15,7 +15,7 @@ from tidelog_events.instants import Instant
 from tidelog_events.jsontext import Json
 from tidelog_events.parsing import Refusal, parse_command
 
-_ENTROPY_BITS = 74
+_ENTROPY_BYTES = 10
 _KNOWN_JOB_ID: Final = re.compile(KNOWN_JOB_ID_PATTERN, re.ASCII)
 
 CommandT = TypeVar("CommandT", bound=Command)
@@ -28,7 +28,7 @@ def now() -> Instant:
 
 def mint() -> str:
     """A new UUIDv7 in hex."""
-    return random_key(now(), secrets.randbits(_ENTROPY_BITS))
+    return random_key(now(), os.urandom(_ENTROPY_BYTES))
 
 
 def check_command(cls: type[CommandT], given: Mapping[str, Json]) -> CommandT:

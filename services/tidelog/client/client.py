@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import cached_property
 from typing import Final, Literal, TypeAlias, Unpack
 
+from tidelog.client.batch import Batch, Entry
 from tidelog.client.checking import check_command, check_job_id, mint
 from tidelog.client.errors import (
     BatchIncomplete,
@@ -23,8 +25,7 @@ from tidelog.client.errors import (
     UnknownParent,
     WireNameTooLong,
 )
-from tidelog.client.exchange import Exchange
-from tidelog.client.generations import generations
+from tidelog.client.exchange import Exchange, OneCommand
 from tidelog.client.inbox import Inbox
 from tidelog.client.newjob import JobOptions, NewJob
 from tidelog.client.reading import JobReader, ProjectionOpener
@@ -188,30 +189,27 @@ class Client:
         Raises:
             BatchIncomplete: some were refused or not answered; it holds the result of each. To call again
                 with the same `NewJob`s is safe.
+            InvalidCommand, PayloadTooLarge, WireNameTooLong, TooManyParents: a job can be refused here;
+                nothing was sent.
             UnknownParent: jobs of the batch wait for each other in a circle; nothing was sent.
             ValueError: two jobs have the same `command_id`; nothing was sent.
         """
-        batch = [job if isinstance(job, NewJob) else NewJob(job) for job in jobs]
-        distinct: dict[JobId, NewJob] = {}
-        for new in batch:
-            distinct.setdefault(new.job_id, new)
-        if len({new.command_id for new in distinct.values()}) < len(distinct):
-            raise ValueError(
-                "two jobs of the batch have the same command_id; leave it out to have one minted"
-            )
-        results: dict[JobId, JobId | TidelogError] = {}
-        for generation in generations(distinct):
+        batch = Batch(jobs)
+        results: dict[int, JobId | TidelogError] = {}
+        for generation in batch.generations:
+            entries = [batch.entries[place] for place in generation]
+            answers: Sequence[JobId | TidelogError]
             if any(_is_unknown(result) for result in results.values()):
-                results |= {new.job_id: NotSent(new.job_id) for new in generation}
-                continue
-            try:
-                answers = await self._enqueue_generation(generation, timeout)
-            except (LogUnavailable, ClientClosed) as error:
-                if not results:
-                    raise
-                answers = [error] * len(generation)
-            results |= {new.job_id: answer for new, answer in zip(generation, answers, strict=True)}
-        in_order = [results[new.job_id] for new in batch]
+                answers = [NotSent(entry.job_id) for entry in entries if isinstance(entry, NewJob)]
+            else:
+                try:
+                    answers = await self._enqueue_generation(entries, timeout)
+                except (LogUnavailable, ClientClosed) as error:
+                    if not results:
+                        raise
+                    answers = [error] * len(entries)
+            results.update(zip(generation, answers, strict=True))
+        in_order = [results[place] for place in batch.places]
         accepted = [result for result in in_order if not isinstance(result, TidelogError)]
         if len(accepted) < len(in_order):
             raise BatchIncomplete(in_order)
@@ -324,17 +322,19 @@ class Client:
         known = check_job_id(job_id)
         return await self._jobs.wait(known, self._partition(queue_of(known)), timeout=timeout)
 
-    async def _enqueue_generation(self, jobs: Sequence[NewJob], timeout: float) -> list[JobId | TidelogError]:
+    async def _enqueue_generation(self, jobs: Sequence[Entry], timeout: float) -> list[JobId | TidelogError]:
         """Enqueue jobs of which none waits for another; for each its id, or why not."""
-        first = jobs[0].job_id
-        what = f"enqueue of {first}" if len(jobs) == 1 else f"enqueue of {first} and {len(jobs) - 1} more"
-        records = _Records({new.command_id: new for new in jobs}, self._answered_record)
-        replies = await self._exchange.ask(what, records, timeout=timeout, resend=True)
-        return [self._enqueued(new, replies.get(new.command_id), timeout) for new in jobs]
+        first, more = jobs[0], len(jobs) - 1
+        what = f"enqueue of {first.job_id if isinstance(first, NewJob) else f'a job {first.wire_name!r}'}"
+        commands = _Enqueues(jobs, self._answered_record)
+        replies = await self._exchange.ask(
+            f"{what} and {more} more" if more else what, commands, timeout=timeout, resend=True
+        )
+        return [self._enqueued(new, replies.get(new.command_id), timeout) for new in commands.written]
 
     def _enqueued(self, new: NewJob, reply: Reply | None, timeout: float) -> JobId | TidelogError:
-        what = f"enqueue of {new.job_id}"
         if reply is None:
+            what = f"enqueue of {new.job_id}"
             return self._unanswered(what, new.command_id, queue_of(new.job_id), new.job_id, timeout)
         match reply.result:
             case Result.OK | Result.DUPLICATE:
@@ -349,7 +349,7 @@ class Client:
             case Result.TOO_MANY_PARENTS:
                 return TooManyParents(new.job_id, len(new.parents))
             case _:
-                return _unexpected(reply, what)
+                return _unexpected(reply, f"enqueue of {new.job_id}")
 
     async def _control(
         self, command: PauseQueue | ResumeQueue | SetConcurrencyLimit, what: str, timeout: float
@@ -368,8 +368,8 @@ class Client:
     ) -> Reply:
         command_id = CommandId(mint()) if command.command_id is None else command.command_id
         sent = command.model_copy(update={"command_id": command_id, "reply_to": self._me})
-        record = self._record(sent, queue)
-        replies = await self._exchange.ask(what, {command_id: record}, timeout=timeout, resend=False)
+        asked = OneCommand(command_id, self._record(sent, queue))
+        replies = await self._exchange.ask(what, asked, timeout=timeout, resend=False)
         reply = replies.get(command_id)
         if reply is None:
             raise self._unanswered(what, command_id, queue, job_id, timeout)
@@ -400,21 +400,32 @@ class Client:
         return partition_of(queue, self._partitions)
 
 
-class _Records(Mapping[CommandId, NewRecord]):
-    """The commands of many jobs, each written when it is sent: engines decide the first ones meanwhile."""
+class _Enqueues:
+    """The commands of many jobs.
 
-    def __init__(self, jobs: Mapping[CommandId, NewJob], write: Callable[[NewJob], NewRecord]) -> None:
+    Attributes:
+        written: the jobs that were written so far, in order.
+    """
+
+    def __init__(self, jobs: Sequence[Entry], write: Callable[[NewJob], NewRecord]) -> None:
         self._jobs = jobs
         self._write = write
+        self.chosen = [job.command_id for job in jobs if isinstance(job, NewJob)]
+        self.written: list[NewJob] = []
 
-    def __getitem__(self, command_id: CommandId) -> NewRecord:
-        return self._write(self._jobs[command_id])
+    def __iter__(self) -> Iterator[tuple[CommandId, NewRecord]]:
+        for job in self._jobs:
+            new = job if isinstance(job, NewJob) else NewJob(job)
+            self.written.append(new)
+            yield new.command_id, self._write(new)
 
-    def __iter__(self) -> Iterator[CommandId]:
-        return iter(self._jobs)
+    def again(self, command_id: CommandId) -> NewRecord:
+        """The command of a job once more."""
+        return self._write(self._by_command_id[command_id])
 
-    def __len__(self) -> int:
-        return len(self._jobs)
+    @cached_property
+    def _by_command_id(self) -> Mapping[CommandId, NewJob]:
+        return {new.command_id: new for new in self.written}
 
 
 def _new_job(job: JobRequest | NewJob | str, payload: object, options: JobOptions) -> NewJob:

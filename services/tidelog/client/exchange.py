@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import aclosing, suppress
+from typing import Final, Protocol
 
 from tidelog.client.inbox import Inbox
-from tidelog.client.pending import PendingReplies
+from tidelog.client.pending import Expectation, PendingReplies
 from tidelog.client.sender import MAX_BATCH_BYTES, MAX_BATCH_RECORDS, Sender
 from tidelog.log.port import LogUnavailable, NewRecord, OutcomeUnknown
 from tidelog_events import identity
@@ -22,6 +23,41 @@ _READ_TIMEOUT = 5.0
 _FIRST_PAUSE = 0.05
 _LONGEST_PAUSE = 1.0
 _CLOSE_TIMEOUT = 5.0
+_FIRST_BATCH_RECORDS: Final = 250
+"""The first batch of a call is small, so that engines have something to decide while the next is written."""
+_WRITTEN_AT_ONCE: Final = 50
+"""Records, in a millisecond or so; then other tasks have their turn: sender, inbox, the caller's own."""
+
+
+class Commands(Protocol):
+    """The commands of one call. Each is written when it is sent: engines decide the first ones meanwhile."""
+
+    @property
+    def chosen(self) -> Collection[CommandId]:
+        """The ids that another call may use as well, because a caller chose them."""
+
+    def __iter__(self) -> Iterator[tuple[CommandId, NewRecord]]:
+        """Write all of them, once, in the order in which they are to stand in the log."""
+
+    def again(self, command_id: CommandId) -> NewRecord:
+        """Write one of them a second time."""
+
+
+class OneCommand:
+    """A call of a single command."""
+
+    def __init__(self, command_id: CommandId, record: NewRecord) -> None:
+        self.chosen = (command_id,)
+        self._record = record
+
+    def __iter__(self) -> Iterator[tuple[CommandId, NewRecord]]:
+        yield self.chosen[0], self._record
+
+    def again(self, command_id: CommandId) -> NewRecord:
+        """The record as it was."""
+        if command_id not in self.chosen:
+            raise KeyError(command_id)
+        return self._record
 
 
 class _Deadline:
@@ -62,13 +98,13 @@ class Exchange:
         return len(self._pending)
 
     async def ask(
-        self, what: str, records: Mapping[CommandId, NewRecord], *, timeout: float, resend: bool
+        self, what: str, commands: Commands, *, timeout: float, resend: bool
     ) -> Mapping[CommandId, Reply]:
         """Send commands and wait for their answers.
 
         Args:
             what: the call, for messages ("enqueue of billing/42").
-            records: the commands, by their command id.
+            commands: what is asked.
             timeout: seconds; it starts again whenever there is progress, so a long batch is not cut short.
             resend: what has no answer after half of the time is sent once more. Only for commands that an
                 engine answers the second time like the first; once, since an engine that is merely behind
@@ -84,9 +120,10 @@ class Exchange:
 
         A cancellation leaves nothing waiting here; whether the commands are decided is unknown.
         """
-        with self._pending.expect(what, records) as expected:
+        with self._pending.expect(what) as expected:
+            expected.expect(commands.chosen)
             deadline = _Deadline(timeout)
-            is_confirmed = await self._deliver(what, records.values(), deadline)
+            is_confirmed = await self._deliver(what, commands, expected, deadline)
             patience = timeout / 2 if is_confirmed else 0.0
             while expected.missing:
                 left = deadline.left
@@ -98,8 +135,9 @@ class Exchange:
                     break
                 resend = False
                 _logger.info("No answer to %s yet; it is sent once more.", what)
+                missing = [(command_id, commands.again(command_id)) for command_id in expected.missing]
                 with suppress(LogUnavailable):  # the first time may still be answered
-                    await self._deliver(what, [records[missing] for missing in expected.missing], deadline)
+                    await self._deliver(what, missing, expected, deadline)
             return expected.replies
 
     async def tell(self, what: str, record: NewRecord, *, timeout: float) -> None:
@@ -134,26 +172,46 @@ class Exchange:
         self._reading.cancel()
         await asyncio.wait([self._reading], timeout=_CLOSE_TIMEOUT)
 
-    async def _deliver(self, what: str, records: Iterable[NewRecord], deadline: _Deadline) -> bool:
-        """Send records; False when the log may lack some of them, which the missing answers will show.
+    async def _deliver(
+        self,
+        what: str,
+        commands: Iterable[tuple[CommandId, NewRecord]],
+        expected: Expectation,
+        deadline: _Deadline,
+    ) -> bool:
+        """Send commands, each batch while the next is written.
+
+        Returns:
+            False when the log may lack some of them, which the missing answers will show.
 
         Raises:
             LogUnavailable: not one of them was sent.
         """
         is_first = is_confirmed = True
-        for batch in _batches(records):
-            if not is_first:
-                deadline.renew()
-            try:
-                await self._send(what, batch, deadline)
-            except OutcomeUnknown as error:
-                is_confirmed = False
-                _logger.info("%s", error)
-            except LogUnavailable:
-                if is_first:
-                    raise
-                return False
-            is_first = False
+        async with aclosing(_batches(commands)) as batches:
+            batch = await anext(batches, None)
+            while batch is not None:
+                expected.expect(batch)
+                if not is_first:
+                    deadline.renew()
+                sending = asyncio.create_task(self._send(what, list(batch.values()), deadline))
+                try:
+                    batch = await anext(batches, None)
+                    await sending
+                except OutcomeUnknown as error:
+                    is_confirmed = False
+                    _logger.info("%s", error)
+                except LogUnavailable:
+                    if is_first:
+                        raise
+                    while batch is not None:
+                        expected.expect(batch)
+                        batch = await anext(batches, None)
+                    return False
+                finally:
+                    sending.cancel()
+                    await asyncio.wait([sending])
+                is_first = False
         return is_confirmed
 
     async def _send(self, what: str, records: Sequence[NewRecord], deadline: _Deadline) -> None:
@@ -185,16 +243,20 @@ class Exchange:
             self._pending.close(f"The client cannot read its answers any more ({error})")
 
 
-def _batches(records: Iterable[NewRecord]) -> Iterator[Sequence[NewRecord]]:
-    """Records in portions that one append takes."""
-    batch: list[NewRecord] = []
-    size = 0
-    for record in records:
+async def _batches(
+    commands: Iterable[tuple[CommandId, NewRecord]],
+) -> AsyncGenerator[Mapping[CommandId, NewRecord], None]:
+    """Commands in portions that one append takes."""
+    batch: dict[CommandId, NewRecord] = {}
+    size, most = 0, _FIRST_BATCH_RECORDS
+    for command_id, record in commands:
         bytes_more = len(record.value or b"")
-        if batch and (len(batch) >= MAX_BATCH_RECORDS or size + bytes_more > MAX_BATCH_BYTES):
+        if batch and (len(batch) >= most or size + bytes_more > MAX_BATCH_BYTES):
             yield batch
-            batch, size = [], 0
-        batch.append(record)
+            batch, size, most = {}, 0, min(2 * most, MAX_BATCH_RECORDS)
+        batch[command_id] = record
         size += bytes_more
+        if len(batch) % _WRITTEN_AT_ONCE == 0:
+            await asyncio.sleep(0)
     if batch:
         yield batch

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import TypeAlias, TypedDict
 
+import orjson
+
 from tidelog.client.checking import check_command, mint, now
-from tidelog.client.errors import InvalidCommand, PayloadTooLarge, TooManyParents, WireNameTooLong
+from tidelog.client.errors import (
+    CommandRefused,
+    InvalidCommand,
+    PayloadTooLarge,
+    TooManyParents,
+    WireNameTooLong,
+)
 from tidelog.jobs import JobRequest, Retry
 from tidelog_events import identity
 from tidelog_events.bounds import MAX_PARENTS, MAX_PAYLOAD_BYTES, MAX_WIRE_NAME_CHARS
 from tidelog_events.codec import encode_command
 from tidelog_events.commands import Enqueue
-from tidelog_events.identity import DEFAULT_QUEUE, ClientId, CommandId, InvalidName, JobId
+from tidelog_events.identity import DEFAULT_QUEUE, ClientId, CommandId, InvalidName, JobId, QueueName
 from tidelog_events.instants import (
     MAX_SECONDS,
     Instant,
@@ -23,8 +32,8 @@ from tidelog_events.instants import (
     from_seconds,
     later,
 )
-from tidelog_events.jsontext import Json, JsonBytes, NotStorable, dumps, from_python, loads
-from tidelog_events.retry import DEFAULT_RETRY
+from tidelog_events.jsontext import NULL, Json, JsonBytes, NotStorable, dumps, from_python, loads
+from tidelog_events.retry import DEFAULT_RETRY, RetryPolicy
 from tidelog_events.states import DependencyMode
 from tidelog_events.wire import write_retry
 
@@ -73,6 +82,9 @@ class NewJob:
 
     Attributes:
         job_id: `<queue>/<key>`.
+        command_id: as given, or minted.
+        wire_name: which handler the job is for.
+        parents: the distinct jobs that this one waits for.
 
     Raises:
         InvalidCommand: a field is malformed; it is named.
@@ -81,7 +93,7 @@ class NewJob:
             a description.
     """
 
-    __slots__ = ("_command", "command_id", "job_id")
+    __slots__ = ("_fields", "_payload", "command_id", "job_id", "parents", "wire_name")
 
     def __init__(
         self,
@@ -109,49 +121,81 @@ class NewJob:
             raise ValueError(f"{job.wire_name!r} is described with its payload; give no other one")
         policy = described.retry if retry is None else retry.policy
         minted = mint()
-        self.job_id = _job_id(described.queue if queue is None else queue, minted if key is None else key)
+        self.job_id = _job_id(described.queue if queue is None else queue, key, minted)
         # A minted key names this very call as well as any other new name would.
         self.command_id = CommandId(minted if command_id is None else command_id)
+        self.wire_name = described.wire_name
+        given: dict[str, Json] = {}
+        if tags or actor is not None or trace_context is not None or workflow_id is not None:
+            given = {"tags": [_tag(tag) for tag in tags] or None, "actor": actor}
+            given |= {"trace_context": trace_context, "workflow_id": workflow_id}
+        if parents or mode != DependencyMode.ON_SUCCESS:
+            given |= {"parents": list(dict.fromkeys(parents)) or None, "mode": mode}
         due_time = _due_time(delay, due)
-        given: dict[str, Json] = {  # a null is a field that is absent
-            "command_id": self.command_id,
-            "actor": actor,
-            "wire_name": described.wire_name,
-            "job_id": self.job_id,
-            "due_time": None if due_time is None else format_instant(due_time),
-            "parents": list(dict.fromkeys(parents)) or None,
-            "mode": None if mode == DependencyMode.ON_SUCCESS else mode,
-            "tags": [_tag(tag) for tag in tags] or None,
-            "retry": None if policy == DEFAULT_RETRY else write_retry(policy),
-            "trace_context": trace_context,
-            "workflow_id": workflow_id,
-        }
-        self._command = _checked(self.job_id, given, described.payload)
+        if due_time is not None:
+            given["due_time"] = format_instant(due_time)
+        self.parents: Sequence[JobId] = ()
+        if given or command_id is not None or len(self.wire_name) > MAX_WIRE_NAME_CHARS:
+            given |= {"command_id": self.command_id, "job_id": self.job_id}
+            command = check_command(Enqueue, given | _common_fields(self.wire_name, policy))
+            self.parents = command.parents
+            self._fields = encode_command(command)[1:-1]
+        else:
+            # Nearly all jobs say nothing that their definition does not say of all of them: that is checked
+            # and written once, and an id is made of characters that JSON writes as they are.
+            self._fields = b'"command_id":"%b","job_id":"%b",%b' % (
+                self.command_id.encode(),
+                self.job_id.encode(),
+                _definition(self.wire_name, policy),
+            )
+        self._payload = _bounded(self, described.payload)
 
     @property
     def payload_size(self) -> int:
         """Bytes of compact JSON."""
-        return len(self._command.payload)
-
-    @property
-    def wire_name(self) -> str:
-        """Which handler the job is for."""
-        return self._command.wire_name
-
-    @property
-    def parents(self) -> Sequence[JobId]:
-        """The distinct jobs that this one waits for."""
-        return self._command.parents
+        return len(self._payload)
 
     def encoded(self, reply_to: ClientId | None) -> bytes:
         """The command that asks for the job, and for an answer to that client if there is one."""
-        # It is written at once, so two clients that send the same job do not meet here; a copy costs more
-        # than all the writing.
-        self._command.reply_to = reply_to
-        return encode_command(self._command)
+        return b'{%b,"payload":%b%b}' % (self._fields, self._payload, _reply_to(reply_to))
 
     def __repr__(self) -> str:
         return f"NewJob({self.wire_name!r}, job_id={self.job_id!r})"
+
+
+def is_plain(request: JobRequest) -> bool:
+    """Whether a job of that description, without anything more said, is sure to pass all checks made here.
+
+    False only says that `NewJob` must tell.
+    """
+    return len(request.payload) <= MAX_PAYLOAD_BYTES and _is_sound(
+        request.wire_name, request.queue, request.retry
+    )
+
+
+@lru_cache(maxsize=1_024)  # few definitions serve all jobs
+def _is_sound(wire_name: str, queue: QueueName, retry: RetryPolicy) -> bool:
+    try:
+        NewJob(JobRequest(wire_name, NULL, queue, retry))
+    except CommandRefused:
+        return False
+    return True
+
+
+def _common_fields(wire_name: str, retry: RetryPolicy) -> dict[str, Json]:
+    """What the definition of a job says of all its jobs."""
+    return {"wire_name": wire_name, "retry": None if retry == DEFAULT_RETRY else write_retry(retry)}
+
+
+@lru_cache(maxsize=1_024)
+def _definition(wire_name: str, retry: RetryPolicy) -> bytes:
+    """The same as part of the text of a command."""
+    return encode_command(check_command(Enqueue, _common_fields(wire_name, retry)))[1:-1]
+
+
+@lru_cache(maxsize=64)
+def _reply_to(client_id: ClientId | None) -> bytes:
+    return b"" if client_id is None else b',"reply_to":%b' % orjson.dumps(client_id)
 
 
 def _payload(value: object) -> JsonBytes:
@@ -168,11 +212,18 @@ def _respelled(payload: JsonBytes) -> JsonBytes:
         raise InvalidCommand("payload", f"payload has {error}") from None
 
 
-def _job_id(queue: str, key: str) -> JobId:
+@lru_cache(maxsize=1_024)
+def _queue_name(queue: str) -> QueueName:
     try:
-        name = identity.queue_name(queue)
+        return identity.queue_name(queue)
     except InvalidName as error:
         raise InvalidCommand("queue", f"queue {error}") from None
+
+
+def _job_id(queue: str, key: str | None, minted: str) -> JobId:
+    name = _queue_name(queue)
+    if key is None:
+        return JobId(f"{name}/{minted}")
     try:
         return identity.job_id(name, key)
     except InvalidName as error:
@@ -200,17 +251,15 @@ def _tag(tag: TagLike) -> Json:
     return tag if isinstance(tag, str) else dict(tag)
 
 
-def _checked(job_id: JobId, given: dict[str, Json], payload: JsonBytes) -> Enqueue:
-    """The command, after the checks that need no engine, in the contract's order (section 3, Bounds)."""
-    command = check_command(Enqueue, given)
-    command.payload = payload
+def _bounded(job: NewJob, payload: JsonBytes) -> JsonBytes:
+    """The payload of a job that is well formed, after the checks of the bounds in the contract's order."""
     if len(payload) > MAX_PAYLOAD_BYTES:
         # Engines measure the value as they write it; ours may spell a number with more characters.
-        command.payload = _respelled(payload)
-        if len(command.payload) > MAX_PAYLOAD_BYTES:
-            raise PayloadTooLarge(job_id, len(command.payload))
-    if len(command.wire_name) > MAX_WIRE_NAME_CHARS:
-        raise WireNameTooLong(job_id, command.wire_name)
-    if len(command.parents) > MAX_PARENTS:
-        raise TooManyParents(job_id, len(command.parents))
-    return command
+        payload = _respelled(payload)
+        if len(payload) > MAX_PAYLOAD_BYTES:
+            raise PayloadTooLarge(job.job_id, len(payload))
+    if len(job.wire_name) > MAX_WIRE_NAME_CHARS:
+        raise WireNameTooLong(job.job_id, job.wire_name)
+    if len(job.parents) > MAX_PARENTS:
+        raise TooManyParents(job.job_id, len(job.parents))
+    return payload

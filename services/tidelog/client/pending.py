@@ -17,13 +17,33 @@ _logger = logging.getLogger(__name__)
 class Expectation:
     """The answers that one call waits for, one for each of its commands."""
 
-    def __init__(self, what: str, command_ids: Iterable[CommandId]) -> None:
+    def __init__(self, what: str, waiting: dict[CommandId, Expectation]) -> None:
         self.what = what
-        self.missing = dict.fromkeys(command_ids)
-        """The commands without an answer yet, in the order in which they were sent."""
+        self.missing: dict[CommandId, None] = {}
+        """The commands without an answer yet, in the order in which they are sent."""
         self.replies: dict[CommandId, Reply] = {}
+        self._waiting = waiting
         self._failure: ClientClosed | None = None
         self._changed = asyncio.Event()
+
+    def expect(self, command_ids: Iterable[CommandId]) -> None:
+        """Wait for the answers to these commands, too; call it before they are sent.
+
+        Raises:
+            ClientClosed: no answer can come any more.
+            ValueError: another call waits for the answer to one of them; then none of them is waited for.
+        """
+        if self._failure is not None:
+            raise self._failure
+        new: dict[CommandId, None] = {}
+        for command_id in command_ids:
+            holder = self._waiting.get(command_id)
+            if holder is None and command_id not in self.replies:
+                new[command_id] = None
+            elif holder is not None and holder is not self:
+                raise ValueError(f"command_id {command_id!r} is in use by another call that still waits")
+        self.missing |= new
+        self._waiting.update(dict.fromkeys(new, self))
 
     async def progress(self, *, timeout: float) -> bool:
         """Wait until something was answered since the last call (True) or `timeout` seconds have passed.
@@ -60,6 +80,7 @@ class PendingReplies:
 
     def __init__(self) -> None:
         self._waiting: dict[CommandId, Expectation] = {}
+        self._calls: set[Expectation] = set()
         self._closed: str | None = None
 
     def __len__(self) -> int:
@@ -67,8 +88,8 @@ class PendingReplies:
         return len(self._waiting)
 
     @contextmanager
-    def expect(self, what: str, command_ids: Iterable[CommandId]) -> Iterator[Expectation]:
-        """Wait for the answers to commands; enter before they are sent.
+    def expect(self, what: str) -> Iterator[Expectation]:
+        """Wait for the answers to the commands of a call, which `Expectation.expect` is told.
 
         However the block is left, by a cancellation too, nothing of it stays in the table.
 
@@ -77,18 +98,15 @@ class PendingReplies:
 
         Raises:
             ClientClosed: no answer can come any more.
-            ValueError: another call waits for the answer to one of the commands.
         """
         if self._closed is not None:
             raise ClientClosed(f"{self._closed}: {what} was not sent.")
-        expected = Expectation(what, command_ids)
-        for command_id in expected.missing:
-            if command_id in self._waiting:
-                raise ValueError(f"command_id {command_id!r} is in use by another call that still waits")
-        self._waiting.update(dict.fromkeys(expected.missing, expected))
+        expected = Expectation(what, self._waiting)
+        self._calls.add(expected)
         try:
             yield expected
         finally:
+            self._calls.remove(expected)
             for command_id in expected.missing:
                 self._waiting.pop(command_id, None)
 
@@ -104,6 +122,5 @@ class PendingReplies:
         """Fail every call that waits, and all that come. The first reason counts."""
         if self._closed is None:
             self._closed = reason
-        # One call may wait for many answers.
-        for expected in {id(waiting): waiting for waiting in self._waiting.values()}.values():
+        for expected in self._calls:
             expected.fail(self._closed)
