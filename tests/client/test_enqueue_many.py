@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import replace
+
 import pytest
-from tests.client.core_engine import CoreEngine, ProbedLog
+from tests.client.core_engine import CoreEngine, ProbedLog, until
 
 from tidelog.client.client import Client
-from tidelog.client.errors import BatchIncomplete, NotSent, ReplyTimeout, UnknownParent
+from tidelog.client.errors import (
+    BatchIncomplete,
+    CommandRefused,
+    InvalidCommand,
+    NotSent,
+    PayloadTooLarge,
+    ReplyTimeout,
+    UnknownParent,
+    WireNameTooLong,
+)
 from tidelog.client.generations import generations
 from tidelog.client.newjob import NewJob
 from tidelog.jobs import JobRequest
-from tidelog.log.port import LogUnavailable
+from tidelog.log.port import LogUnavailable, OutcomeUnknown
 from tidelog_events.commands import Enqueue
 from tidelog_events.identity import JobId, QueueName
 from tidelog_events.replies import EnqueueReply
 from tidelog_events.retry import DEFAULT_RETRY
 from tidelog_events.states import JobState
+
+DESCRIPTION = JobRequest("send", b"null", QueueName("billing"), DEFAULT_RETRY)
 
 
 def keyed(*keys: str) -> list[NewJob]:
@@ -35,8 +49,7 @@ async def test_ids_come_back_in_input_order_in_one_append(
 
 
 async def test_takes_plain_descriptions(client: Client, engine: CoreEngine) -> None:
-    description = JobRequest("send", b"null", QueueName("billing"), DEFAULT_RETRY)
-    ids = await client.enqueue_many([description, description])
+    ids = await client.enqueue_many([DESCRIPTION, DESCRIPTION])
 
     assert len(set(ids)) == 2
     assert engine.job_ids == ids
@@ -131,6 +144,45 @@ async def test_a_large_batch_goes_out_in_portions(client: Client, engine: CoreEn
     assert len(set(ids)) == 2_500
     assert log.appends == [250, 500, 1_000, 750]  # the first one small, so that engines begin early
     assert len(engine.commands) == 2_500
+
+
+async def test_the_first_are_on_their_way_before_the_last_are_written(
+    client: Client, engine: CoreEngine, log: ProbedLog
+) -> None:
+    log.gate.clear()
+    enqueueing = asyncio.create_task(client.enqueue_many([DESCRIPTION] * 3_000))
+    await until(lambda: log.appends == [250])
+    assert 250 <= client.pending < 3_000
+    log.gate.set()
+
+    ids = await enqueueing
+    assert engine.job_ids == ids
+    assert len(set(ids)) == 3_000
+
+
+@pytest.mark.parametrize(
+    ("bad", "error"),
+    [
+        (replace(DESCRIPTION, payload=b'"%b"' % (b"p" * 65_536)), PayloadTooLarge),
+        (replace(DESCRIPTION, wire_name="w" * 129), WireNameTooLong),
+        (replace(DESCRIPTION, queue=QueueName("no queue")), InvalidCommand),
+    ],
+)
+async def test_all_are_checked_before_the_first_is_sent(
+    client: Client, log: ProbedLog, bad: JobRequest, error: type[CommandRefused]
+) -> None:
+    with pytest.raises(error):
+        await client.enqueue_many([*[DESCRIPTION] * 1_000, bad])
+    assert log.appends == []
+    assert client.pending == 0
+
+
+async def test_an_outage_in_the_middle_loses_none(client: Client, engine: CoreEngine, log: ProbedLog) -> None:
+    log.failures = [(OutcomeUnknown("no answer"), True), *[(LogUnavailable("away"), False)] * 3]
+    ids = await client.enqueue_many([DESCRIPTION] * 2_000, timeout=0.5)
+
+    assert sorted(engine.job_ids) == sorted(ids)
+    assert len(ids) == 2_000
 
 
 async def test_portions_are_bounded_in_bytes_too(client: Client, engine: CoreEngine, log: ProbedLog) -> None:

@@ -112,4 +112,6 @@ def test_other_decisions_mint_other_keys() -> None:
 def test_a_random_key_makes_a_job_id(entropy: bytes, now: int) -> None:
     key = identity.random_key(Instant(now), entropy)
 
+    minted = uuid.UUID(hex=key)
+    assert (minted.hex, minted.version, minted.variant) == (key, 7, uuid.RFC_4122)
     assert identity.queue_of(JobId(identity.job_id(QueueName("q"), key))) == "q"
