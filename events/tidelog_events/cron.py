@@ -1,8 +1,8 @@
 """When a schedule fires: a cron expression in a time zone, as Debian's cron has it (contract section 3).
 
 A job whose minute and hour both do not start with a star is *fixed-time*: a time that a change of clocks
-skips runs once, at the first instant after it, and a time that comes twice runs the first time only. Any other
-job runs whenever the clock on the wall shows one of its times. A change of more than three hours is a
+skips runs once, at the first instant after it, and a time that comes twice runs the first time only. Any
+other job runs whenever the clock on the wall shows one of its times. A change of more than three hours is a
 correction of the clock: nothing is made up for it, and nothing left out.
 
 All of it is arithmetic over stretches of time in which the offset from UTC stays: nothing here takes a step

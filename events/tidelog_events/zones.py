@@ -125,10 +125,12 @@ class ZoneDatabase:
 
 
 def _unknown(name: str, release: str) -> str:
-    known = f"no time zone {name[:80]!r} in the IANA database ({release})"
     if name[:1] in ("+", "-"):
-        return f"there is {known}: an offset is no name. Etc/GMT-2 is two hours ahead of UTC"
-    return f"there is {known}: Europe/Berlin, America/New_York or UTC are names"
+        return f"{name[:80]!r} is an offset and names no zone: Etc/GMT-2 is the one two hours ahead of UTC"
+    return (
+        f"{name[:80]!r} is no name in the IANA database of time zones ({release}), as Europe/Berlin, "
+        "America/New_York and UTC are"
+    )
 
 
 @lru_cache(maxsize=1_024)
