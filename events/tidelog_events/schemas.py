@@ -33,7 +33,6 @@ from tidelog_events.replies import (
     Reply,
     ReportReply,
     Result,
-    TriggerReply,
 )
 from tidelog_events.transitions import TRANSITION_CLASSES
 from tidelog_events.wire import omitted_fields
@@ -48,7 +47,6 @@ _REPLIES: Final[dict[str, type[Reply]]] = {
     "claim": ClaimReply,
     "heartbeat": HeartbeatReply,
     "report": ReportReply,
-    "trigger_schedule": TriggerReply,
 }
 _ANSWER_CLASSES: Final = (
     Reply,
@@ -57,7 +55,6 @@ _ANSWER_CLASSES: Final = (
     ClaimReply,
     HeartbeatReply,
     ReportReply,
-    TriggerReply,
     CancelRequestedPush,
     Hello,
     Grant,

@@ -24,6 +24,7 @@ from tidelog_events.transitions import (
     Succeeded,
     Transition,
 )
+from tidelog_projections.archive import ARCHIVE, parts_with_whole_rows
 from tidelog_projections.batch import Batch, Position, Unread, advance
 from tidelog_projections.errors import Unstorable
 from tidelog_projections.fold import Changes, QueueSettings
@@ -45,6 +46,7 @@ from tidelog_projections.rows import (
 )
 from tidelog_projections.statements import Columns, insert, put, replace, unnest
 from tidelog_projections.text import shown
+from tidelog_projections.workers import PUT_WORKERS
 
 if TYPE_CHECKING:
     from tidelog_projections.connection import Connection
@@ -142,7 +144,9 @@ _PUT_AUDIT: Final = insert("audit", _AUDIT_COLUMNS, "DO NOTHING")
 _PUT_REJECTS: Final = insert("projection_rejects", _REJECT_COLUMNS, "DO NOTHING")
 
 
-async def apply(connection: Connection, batch: Batch, *, schema: str, history: History) -> Position:
+async def apply(
+    connection: Connection, batch: Batch, *, schema: str, history: History, archive: bool = False
+) -> Position:
     """Take a batch into the tables of `schema`, in one transaction, and return the position after it.
 
     Args:
@@ -150,6 +154,7 @@ async def apply(connection: Connection, batch: Batch, *, schema: str, history: H
         batch: of one partition.
         schema: where the tables are.
         history: which steps of jobs are kept.
+        archive: whether jobs that are purged are kept in `jobs_archive`.
 
     Raises:
         SequenceGap: an event of the partition is missing before the batch; nothing was taken in.
@@ -162,8 +167,11 @@ async def apply(connection: Connection, batch: Batch, *, schema: str, history: H
             step = advance(start, batch)
             if step.position == start:
                 return start
-            if step.events:
-                await write_changes(connection, await _fold(connection, step.events, history))
+            for events in parts_with_whole_rows(step.events) if archive else filter(None, [step.events]):
+                changes = await _fold(connection, events, history)
+                if archive:
+                    await _archive(connection, changes)
+                await write_changes(connection, changes)
             await _put_rejects(connection, batch.partition, step.set_aside)
             await put_position(connection, step.position)
             return step.position
@@ -239,6 +247,7 @@ async def write_changes(connection: Connection, changes: Changes) -> None:
     await _put_tags_and_parents(connection, changes)
     await _put_steps(connection, changes)
     await _put_depths_and_queues(connection, changes)
+    await put(connection, PUT_WORKERS, changes.workers.rows())
     await put(
         connection,
         _PUT_AUDIT,
@@ -249,14 +258,21 @@ async def write_changes(connection: Connection, changes: Changes) -> None:
     )
 
 
+async def _archive(connection: Connection, changes: Changes) -> None:
+    erasures = ((job_id, change.erasure) for job_id, change in changes.jobs.items())
+    await put(
+        connection, ARCHIVE, ((job_id, *erasure) for job_id, erasure in erasures if erasure is not None)
+    )
+
+
 async def _erase(connection: Connection, changes: Changes) -> None:
     await put(
         connection,
         _ERASE,
         (
-            (job_id, change.erased_at)
+            (job_id, change.erasure.sequence)
             for job_id, change in changes.jobs.items()
-            if change.erased_at is not None
+            if change.erasure is not None
         ),
     )
 

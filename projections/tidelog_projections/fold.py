@@ -34,6 +34,7 @@ from tidelog_events.transitions import (
 )
 from tidelog_projections.history import History
 from tidelog_projections.text import shown_tags
+from tidelog_projections.worker_fold import WorkerChanges
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +62,13 @@ class AuditRow(NamedTuple):
     at: Instant
 
 
+class Erasure(NamedTuple):
+    """The event that ends a job's rows: those up to its `sequence` go, not newer ones."""
+
+    sequence: Sequence
+    at: Instant
+
+
 @dataclass(slots=True)
 class JobChange:
     """What becomes of one job. `record` is None when there is no row (any more).
@@ -68,7 +76,7 @@ class JobChange:
     Attributes:
         stored_tags: how many tags stand in `job_tags` already; new ones only ever follow.
         is_born: the whole row is written, payload included; else the columns that change.
-        erased_at: the stored rows of the job up to this sequence go (a purge, or a life that never ended).
+        erasure: the stored rows of the job go (a purge, or a life that never ended).
         history: steps to add.
     """
 
@@ -77,15 +85,15 @@ class JobChange:
     is_born: bool = False
     is_changed: bool = False
     has_output: bool = False
-    erased_at: Sequence | None = None
+    erasure: Erasure | None = None
     parents: tuple[JobId, ...] = ()
     history: list[JobTransition] = field(default_factory=list)
 
-    def erase(self, sequence: Sequence) -> None:
+    def erase(self, event: Transition) -> None:
         """Forget everything about the job up to an event, but not a row that is newer than it."""
-        self.erased_at = sequence
+        self.erasure = Erasure(event.sequence, event.at)
         self.history.clear()
-        if self.record is not None and self.record.sequence < sequence:
+        if self.record is not None and self.record.sequence < event.sequence:
             self.record = None
             self.is_born = self.is_changed = self.has_output = False
             self.stored_tags = 0
@@ -121,6 +129,7 @@ class Changes:
         self.queues: dict[QueueName, QueueSettings] = dict(queues or {})
         self.audit: list[AuditRow] = []
         self.depths: Counter[tuple[QueueName, JobState]] = Counter()
+        self.workers = WorkerChanges()
         self.partition_of: dict[QueueName, Partition] = {}
 
     def add(self, event: Transition) -> None:
@@ -137,6 +146,7 @@ class Changes:
         record.tags = shown_tags(record.tags)
         self.jobs[record.job_id] = JobChange(record, is_born=True, parents=parents)
         self._count(record.queue, record.partition, None, record.state)
+        self.workers.moved(record.partition, None, record.lease_owner, record.updated_at)
 
     def _change(self, job_id: JobId) -> JobChange:
         change = self.jobs.get(job_id)
@@ -148,7 +158,7 @@ class Changes:
     def _job_fact(self, event: JobFact) -> None:
         change = self._change(event.job_id)
         record = change.record
-        before = record.state if record is not None else None
+        before, owner = (record.state, record.lease_owner) if record is not None else (None, None)
         if isinstance(event, Enqueued):
             self._born(change, event)
         elif record is not None and event.sequence > record.sequence:
@@ -157,6 +167,8 @@ class Changes:
             change.has_output |= isinstance(event, Succeeded)
         if change.record is not None:
             self._count(event.queue, event.partition, before, change.record.state)
+            self.workers.moved(event.partition, owner, change.record.lease_owner, event.at)
+        self.workers.saw(event)
         if isinstance(event, JobTransition) and (step := self._history.kept(event)) is not None:
             change.history.append(step)
         self._audit_job(event)
@@ -167,7 +179,7 @@ class Changes:
             if record.sequence >= event.sequence:
                 return
             # The purge between the two lives was set aside; what is left of the first must not mix in.
-            change.erase(event.sequence)
+            change.erase(event)
         change.record = JobRecord.born(event)
         change.record.tags = shown_tags(event.tags)
         change.parents = event.parents
@@ -175,10 +187,12 @@ class Changes:
 
     def _purged(self, event: Purged) -> None:
         change = self._change(event.job_id)
-        before = change.record.state if change.record is not None else None
-        change.erase(event.sequence)
+        record = change.record
+        before, owner = (record.state, record.lease_owner) if record is not None else (None, None)
+        change.erase(event)
         if change.record is None:
             self._count(event.queue, event.partition, before, None)
+            self.workers.moved(event.partition, owner, None, event.at)
 
     def _queue_fact(self, event: QueueFact) -> None:
         action = _QUEUE_ACTIONS.get(type(event))

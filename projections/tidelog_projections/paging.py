@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 import orjson
 
-from tidelog_events.identity import JobId, QueueName
+from tidelog_events.identity import JobId, QueueName, Sequence
 from tidelog_events.instants import Instant
 from tidelog_events.record import JobRecord
 from tidelog_events.states import JobState
@@ -72,10 +72,17 @@ def check_limit(limit: int) -> None:
         raise InvalidQuery(f"limit is {limit}; a page holds 1 to {MAX_PAGE} jobs")
 
 
+class ArchiveKey(NamedTuple):
+    """The last job of a page of the archive."""
+
+    purged_at: Instant
+    job_id: JobId
+    enqueue_sequence: Sequence
+
+
 def write_cursor(key: PageKey, filters: JobFilter) -> str:
     """An opaque cursor, good for the same filter only."""
-    written = orjson.dumps([key.due_time, key.job_id, filters.digest()])
-    return urlsafe_b64encode(written).rstrip(b"=").decode()
+    return _write([*key, filters.digest()])
 
 
 def read_cursor(cursor: str, filters: JobFilter) -> PageKey:
@@ -84,19 +91,47 @@ def read_cursor(cursor: str, filters: JobFilter) -> PageKey:
     Raises:
         InvalidQuery: it is no cursor, or it belongs to another filter or order.
     """
+    match _read(cursor):
+        case [int(due_time), str(job_id), str(digest)] if "\0" not in job_id:
+            _check_digest(cursor, digest, filters)
+            return PageKey(Instant(due_time), JobId(job_id))
+        case _:
+            raise _no_cursor(cursor)
+
+
+def write_archive_cursor(key: ArchiveKey, filters: JobFilter) -> str:
+    """As `write_cursor`, for a listing of the archive."""
+    return _write([*key, filters.digest()])
+
+
+def read_archive_cursor(cursor: str, filters: JobFilter) -> ArchiveKey:
+    """As `read_cursor`, for a listing of the archive; one of jobs that are there is none of it."""
+    match _read(cursor):
+        case [int(purged_at), str(job_id), int(sequence), str(digest)] if "\0" not in job_id:
+            _check_digest(cursor, digest, filters)
+            return ArchiveKey(Instant(purged_at), JobId(job_id), Sequence(sequence))
+        case _:
+            raise _no_cursor(cursor)
+
+
+def _write(parts: list[int | str]) -> str:
+    return urlsafe_b64encode(orjson.dumps(parts)).rstrip(b"=").decode()
+
+
+def _read(cursor: str) -> object:
     try:
         padded = cursor.encode("ascii") + b"=" * (-len(cursor) % 4)
-        due_time, job_id, digest = orjson.loads(urlsafe_b64decode(padded))
-    except (binascii.Error, ValueError, TypeError):
+        return orjson.loads(urlsafe_b64decode(padded))
+    except (binascii.Error, ValueError):
         raise _no_cursor(cursor) from None
-    if type(due_time) is not int or not isinstance(job_id, str) or "\0" in job_id:
-        raise _no_cursor(cursor)
+
+
+def _check_digest(cursor: str, digest: str, filters: JobFilter) -> None:
     if digest != filters.digest():
         raise InvalidQuery(
             f"the cursor {cursor!r} belongs to a listing with other filters or another order. "
             "Repeat those, or start from the first page without a cursor"
         )
-    return PageKey(Instant(due_time), JobId(job_id))
 
 
 def _no_cursor(cursor: str) -> InvalidQuery:

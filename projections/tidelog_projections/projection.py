@@ -8,10 +8,12 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final, Self
 
 from tidelog_events.identity import JobId, Partition, QueueName, Sequence
+from tidelog_events.instants import Instant
 from tidelog_events.record import JobRecord
 from tidelog_events.states import JobState
 from tidelog_events.wire import Tag
-from tidelog_projections import apply, queries
+from tidelog_projections import apply, archive, queries, workers
+from tidelog_projections.archive import ArchivedJob, ArchivePage
 from tidelog_projections.batch import Batch, Position
 from tidelog_projections.connection import SCHEMA, Postgres
 from tidelog_projections.embedded import EmbeddedPostgres, embedded_folder
@@ -19,6 +21,7 @@ from tidelog_projections.history import History
 from tidelog_projections.migration import ensure_schema
 from tidelog_projections.paging import DEFAULT_PAGE, JobFilter, JobOrder, JobPage
 from tidelog_projections.queries import HistoryStep, QueueDepths
+from tidelog_projections.workers import WorkerRow
 
 if TYPE_CHECKING:
     from tidelog_projections.connection import Connection
@@ -38,11 +41,17 @@ class Projection:
     """
 
     def __init__(
-        self, postgres: Postgres, server: EmbeddedPostgres | None = None, history: History = History.DETAIL
+        self,
+        postgres: Postgres,
+        server: EmbeddedPostgres | None = None,
+        history: History = History.DETAIL,
+        *,
+        archive: bool = False,
     ) -> None:
         self._postgres = postgres
         self._server = server
         self._history = history
+        self._archive = archive
 
     @classmethod
     async def connect(
@@ -52,6 +61,7 @@ class Projection:
         max_connections: int = _MAX_CONNECTIONS,
         patience: float = _PATIENCE_SECONDS,
         history: History = History.DETAIL,
+        archive: bool = False,
     ) -> Self:
         """Connect, and make the schema or bring it up to date if that is needed.
 
@@ -60,6 +70,7 @@ class Projection:
             max_connections: the size of the pool.
             patience: seconds for which a lost connection is tried again.
             history: which steps of jobs are kept by what is written through this object.
+            archive: whether it keeps jobs that are purged in `jobs_archive`.
 
         Raises:
             ProjectionUnavailable: nobody answers there, or the user, password or database is refused.
@@ -82,7 +93,7 @@ class Projection:
             if server is not None:
                 await server.stop()
             raise
-        return cls(postgres, server, history)
+        return cls(postgres, server, history, archive=archive)
 
     @property
     def address(self) -> str:
@@ -93,6 +104,11 @@ class Projection:
     def history_policy(self) -> History:
         """Which steps of jobs are kept."""
         return self._history
+
+    @property
+    def keeps_archive(self) -> bool:
+        """Whether jobs that are purged are kept in `jobs_archive`."""
+        return self._archive
 
     @property
     def postgres(self) -> Postgres:
@@ -121,7 +137,9 @@ class Projection:
             Unstorable: a value among the events fits no column.
         """
         return await self._postgres.run(
-            lambda connection: apply.apply(connection, batch, schema=SCHEMA, history=self._history)
+            lambda connection: apply.apply(
+                connection, batch, schema=SCHEMA, history=self._history, archive=self._archive
+            )
         )
 
     async def positions(self) -> dict[Partition, Position]:
@@ -162,6 +180,34 @@ class Projection:
         return await self._postgres.run(
             lambda connection: queries.jobs(connection, filters, limit=limit, after=after)
         )
+
+    async def archived_job(self, job_id: JobId) -> ArchivedJob | None:
+        """The life of that id that was purged last; None when none is kept."""
+        return await self._postgres.run(lambda connection: archive.newest_life(connection, job_id))
+
+    async def archived_jobs(
+        self,
+        *,
+        state: JobState | None = None,
+        queue: QueueName | None = None,
+        wire_name: str | None = None,
+        tag: Tag | None = None,
+        limit: int = DEFAULT_PAGE,
+        after: str | None = None,
+    ) -> ArchivePage:
+        """A page of jobs that were purged, the last purged first. Arguments and errors as for `jobs`."""
+        filters = JobFilter(state=state, queue=queue, wire_name=wire_name, tag=tag)
+        return await self._postgres.run(
+            lambda connection: archive.page(connection, filters, limit=limit, after=after)
+        )
+
+    async def workers(self) -> list[WorkerRow]:
+        """Every worker that is known, the one heard of last first."""
+        return await self._postgres.run(workers.workers)
+
+    async def forget_silent_workers(self, now: Instant) -> None:
+        """Drop the workers that hold nothing and have been silent for a week."""
+        await self._postgres.run(lambda connection: workers.forget_silent(connection, now))
 
     async def history(self, job_id: JobId) -> list[HistoryStep]:
         """The newest 64 steps of a job, oldest first; empty when there is no such job."""

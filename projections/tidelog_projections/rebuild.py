@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 import asyncpg
 
+from tidelog_projections import archive
 from tidelog_projections.apply import SWAP_LOCK, apply, begin, put_position, write_changes
 from tidelog_projections.connection import SCHEMA
 from tidelog_projections.errors import ProjectionRefused, RebuildRunning
@@ -51,19 +52,24 @@ class RestoredJob:
 class Rebuild:
     """A rebuild under way: `restore` each partition, `apply` what its log holds, then `finish`."""
 
-    def __init__(self, connection: Connection, address: str, history: History) -> None:
+    def __init__(self, connection: Connection, address: str, history: History, *, archive: bool) -> None:
         self._connection = connection
         self._address = address
         self._history = history
+        self._archive = archive
 
     @classmethod
     @asynccontextmanager
-    async def begin(cls, postgres: Postgres, history: History = History.DETAIL) -> AsyncIterator[Rebuild]:
+    async def begin(
+        cls, postgres: Postgres, history: History = History.DETAIL, *, archive: bool = False
+    ) -> AsyncIterator[Rebuild]:
         """Make an empty schema to fill. Left without `finish`, the old projection stands as it was.
 
         Args:
             postgres: where the projection is.
             history: which steps of jobs are kept.
+            archive: whether jobs whose purge the log still tells come into the archive. What stands there
+                already stays in any case.
 
         Raises:
             RebuildRunning: another process is at it.
@@ -78,7 +84,7 @@ class Rebuild:
                 # What a rebuild that was killed has left.
                 await connection.execute(f"DROP SCHEMA IF EXISTS {NEW_SCHEMA} CASCADE")
                 await migrate(connection, NEW_SCHEMA, 0)
-            yield cls(connection, postgres.address, history)
+            yield cls(connection, postgres.address, history, archive=archive)
 
     async def restore(
         self, queues: Iterable[QueueSettings], jobs: Iterable[RestoredJob], position: Position
@@ -103,7 +109,9 @@ class Rebuild:
 
     async def apply(self, batch: Batch) -> Position:
         """Take in a batch of transitions, as `Projection.apply` does."""
-        return await apply(self._connection, batch, schema=NEW_SCHEMA, history=self._history)
+        return await apply(
+            self._connection, batch, schema=NEW_SCHEMA, history=self._history, archive=self._archive
+        )
 
     async def finish(self) -> None:
         """Put the new tables in the place of the old ones, atomically, with the rights that readers had.
@@ -135,11 +143,18 @@ class Rebuild:
         connection = self._connection
         await connection.execute(f"SET LOCAL lock_timeout = '{_LOCK_SECONDS}s'")
         await connection.execute("SELECT pg_advisory_xact_lock($1)", SWAP_LOCK)
-        tables = await connection.fetch("SELECT tablename FROM pg_tables WHERE schemaname = $1", NEW_SCHEMA)
+        views = await connection.fetch(
+            "SELECT viewname AS name FROM pg_views WHERE schemaname = $1", NEW_SCHEMA
+        )
+        tables = await connection.fetch(
+            "SELECT tablename AS name FROM pg_tables WHERE schemaname = $1", NEW_SCHEMA
+        )
+        await archive.take_along(connection, SCHEMA, NEW_SCHEMA)
         await connection.execute(_COPY_GRANTS)
         await connection.execute(f"ALTER SCHEMA {SCHEMA} RENAME TO {OLD_SCHEMA}")
         await connection.execute(f"ALTER SCHEMA {NEW_SCHEMA} RENAME TO {SCHEMA}")
         # Without CASCADE: a view that somebody made over these tables is not ours to drop.
-        names = ", ".join(f"{OLD_SCHEMA}.{row['tablename']}" for row in tables)
-        await connection.execute(f"DROP TABLE IF EXISTS {names}")
+        for kind, rows in (("VIEW", views), ("TABLE", tables)):
+            names = ", ".join(f"{OLD_SCHEMA}.{row['name']}" for row in rows)
+            await connection.execute(f"DROP {kind} IF EXISTS {names}")
         await connection.execute(f"DROP SCHEMA {OLD_SCHEMA}")

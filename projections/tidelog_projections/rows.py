@@ -178,13 +178,18 @@ def read_tags(keys: Sequence[str] | None, values: Sequence[str | None] | None) -
 def read_record(row: asyncpg.Record) -> JobRecord:
     """A whole record from a row of `jobs` with `tag_keys` and `tag_values` beside it."""
     columns: dict[str, Any] = dict(row)
+    tags = read_tags(columns.pop("tag_keys"), columns.pop("tag_values"))
+    return read_columns(columns, tags)
+
+
+def read_columns(columns: dict[str, Any], tags: tuple[Tag, ...]) -> JobRecord:
+    """A whole record from the columns of `JOB_COLUMNS`, and its tags."""
     columns["state"] = JobState(columns["state"])
     columns["mode"] = DependencyMode(columns["mode"])
     columns["retry"] = read_retry(orjson.loads(columns["retry"]))
     columns["output"] = NULL if columns["output"] is None else columns["output"]
-    columns["tags"] = read_tags(columns.pop("tag_keys"), columns.pop("tag_values"))
     del columns["state_ordinal"]
-    return JobRecord(**columns)
+    return JobRecord(**columns, tags=tags)
 
 
 FOLDED_COLUMNS: Final = (

@@ -47,6 +47,7 @@ PREFIX: Final = "TIDELOG_"
 _TESTS_PREFIX: Final = "TIDELOG_TEST_"
 _MAX_PARTITIONS: Final = 10_000
 _UNITS: Final = {"": 1, "s": 1, "m": 60, "h": 3_600, "d": 24 * 3_600}
+_SWITCH: Final = {"on": True, "true": True, "off": False, "false": False}
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd]?)", re.ASCII)
 _TOPIC_PREFIX: Final = re.compile(r"[A-Za-z0-9._-]{1,100}", re.ASCII)
 _KAFKA_SCHEME: Final = "kafka://"
@@ -72,6 +73,14 @@ def _read_duration(value: object) -> float:
     if not 0 < seconds <= MAX_SECONDS:
         raise ValueError(f"must be more than 0 and at most {MAX_SECONDS} seconds")
     return seconds
+
+
+def _read_switch(value: object) -> object:
+    if isinstance(value, str) and value.strip().lower() in _SWITCH:
+        return _SWITCH[value.strip().lower()]
+    if isinstance(value, bool):
+        return value
+    raise ValueError("must be on or off")
 
 
 def _check_scheme(schemes: tuple[str, ...], value: str) -> str:
@@ -105,6 +114,7 @@ def _check_not_empty(value: str) -> str:
 
 
 PartitionCount = Annotated[int, BeforeValidator(_no_truth), Field(ge=1, le=_MAX_PARTITIONS)]
+Switch = Annotated[bool, BeforeValidator(_read_switch)]
 Duration = Annotated[float, BeforeValidator(_read_duration)]
 File = Annotated[str, AfterValidator(_check_file)]
 Text = Annotated[str, AfterValidator(_check_not_empty)]
@@ -127,6 +137,7 @@ class Settings(BaseSettings):
         retention_succeeded, retention_cancelled, retention_dead_lettered, retention_quarantined: how long an
             ended job is kept, in seconds, or written as `90m`, `24h`, `14d`.
         history: what the projection keeps of a job's history.
+        archive: whether jobs that are purged stay readable in Postgres.
         kafka_security_protocol, kafka_ca_file, kafka_certificate_file, kafka_key_file, kafka_sasl_mechanism,
             kafka_sasl_username, kafka_sasl_password: how brokers are spoken to (`KafkaSecurity`).
         kafka_replication_factor, kafka_min_insync_replicas: how safely the topics are kept that are created
@@ -155,6 +166,7 @@ class Settings(BaseSettings):
     retention_dead_lettered: Duration = 14 * _DAY
     retention_quarantined: Duration = 14 * _DAY
     history: History = History.DETAIL
+    archive: Switch = False
     kafka_security_protocol: Protocol = "PLAINTEXT"
     kafka_ca_file: File | None = None
     kafka_certificate_file: File | None = None

@@ -23,6 +23,7 @@ from tidelog_events.identity import Partition, Sequence
 from tidelog_events.instants import SECOND, Instant
 from tidelog_projections.batch import Position
 from tidelog_projections.inspection import Inspection
+from tidelog_projections.migration import SCHEMA_VERSION
 
 ENGINE = Role("engine", "t-engine", "t.commands", "nothing is decided there")
 SPEC = TopicSpec("t.state", 2, Cleanup.COMPACT)
@@ -103,7 +104,9 @@ def test_an_engine_that_decides_ahead_of_time(ahead: float, health: Health) -> N
     assert clocks.judge_engines(times, NOW).health is health
 
 
-def seen(*, schema_version: int = 1, clock_ahead: float = 0.0, clock_within: float = 0.0) -> Inspection:
+def seen(
+    *, schema_version: int = SCHEMA_VERSION, clock_ahead: float = 0.0, clock_within: float = 0.0
+) -> Inspection:
     return Inspection("postgresql://db", "16.2", schema_version, clock_ahead, clock_within, {}, 0, None)
 
 

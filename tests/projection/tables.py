@@ -16,6 +16,8 @@ _EVERYTHING = {
     "queues": "SELECT * FROM queues",
     "queue_depths": "SELECT * FROM queue_depths",
     "audit": "SELECT * FROM audit",
+    "jobs_archive": "SELECT a.*, payload::text AS payload, output::text AS output, retry::text AS retry"
+    " FROM jobs_archive a",
     "projection_position": "SELECT partition, sequence, next_offset, unread FROM projection_position",
     "projection_rejects": "SELECT partition, log_offset, reason, value FROM projection_rejects",
 }

@@ -34,6 +34,7 @@ def test_nothing_said_is_everything_embedded() -> None:
     assert (settings.prefix, settings.partitions) == ("tidelog", 12)
     assert settings.retention == Retention()
     assert settings.history is History.DETAIL
+    assert settings.archive is False
 
 
 def test_reads_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,6 +48,7 @@ def test_reads_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
         "TIDELOG_RETENTION_DEAD_LETTERED": "30d",
         "TIDELOG_RETENTION_QUARANTINED": "45 m",
         "TIDELOG_HISTORY": "off",
+        "TIDELOG_ARCHIVE": "on",
     }.items():
         monkeypatch.setenv(name, value)
     settings = Settings()
@@ -62,6 +64,7 @@ def test_reads_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
         quarantined=Micros(45 * 60 * SECOND),
     )
     assert settings.history is History.OFF
+    assert settings.archive is True
 
 
 def test_the_environment_wins_over_the_file_and_arguments_over_both(
@@ -92,6 +95,7 @@ def test_the_environment_wins_over_the_file_and_arguments_over_both(
         ("TIDELOG_RETENTION_CANCELLED", "0", r"TIDELOG_RETENTION_CANCELLED='0': must be more than 0"),
         ("TIDELOG_RETENTION_DEAD_LETTERED", "-1", r"TIDELOG_RETENTION_DEAD_LETTERED='-1'"),
         ("TIDELOG_HISTORY", "all", r"TIDELOG_HISTORY='all': must be 'off', 'transitions' or 'detail'"),
+        ("TIDELOG_ARCHIVE", "14d", r"TIDELOG_ARCHIVE='14d': must be on or off"),
     ],
 )
 def test_names_the_variable_that_is_wrong(

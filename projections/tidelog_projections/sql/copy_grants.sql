@@ -1,4 +1,5 @@
--- What readers were granted on the old tables they are granted on the new ones, before these take the name.
+-- What readers were granted on the old tables and views they are granted on the new ones, before these take the
+-- name.
 DO $$
 DECLARE
     given record;
@@ -9,7 +10,7 @@ BEGIN
         WHERE c.relnamespace = to_regnamespace('tidelog')
             AND a.grantee <> c.relowner
             AND to_regclass(format('tidelog_rebuild.%I', c.relname)) IS NOT NULL
-            AND c.relkind = 'r'
+            AND c.relkind IN ('r', 'v')
         UNION ALL
         SELECT 'SCHEMA tidelog_rebuild', a.grantee, a.privilege_type, a.is_grantable
         FROM pg_namespace n, aclexplode(n.nspacl) a

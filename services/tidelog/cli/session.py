@@ -63,7 +63,9 @@ async def open_projection(settings: Settings, *, create: bool = False) -> AsyncI
 
     if not create:
         require_postgres(settings)
-    async with await Projection.connect(settings.postgres, history=settings.history) as projection:
+    async with await Projection.connect(
+        settings.postgres, history=settings.history, archive=settings.archive
+    ) as projection:
         yield projection
 
 

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import defaultdict
 from dataclasses import dataclass
+from math import inf
 from typing import TYPE_CHECKING, Final
 
+from tidelog.clock import Clock, wall_clock
 from tidelog.log.port import LogUnavailable, OffsetOutOfRange, TopicPartition
 from tidelog.pausing import pause
 from tidelog.projector.decoding import entry_of
@@ -34,6 +37,7 @@ BATCH_RECORDS: Final = 1_000
 _READ_SECONDS: Final = 0.25
 _FIRST_DELAY: Final = 0.1
 _LAST_DELAY: Final = 5.0
+_TIDY_SECONDS: Final = 3_600.0
 
 
 @dataclass(slots=True)
@@ -67,6 +71,7 @@ class Projector:
         topics: their names.
         projection: Postgres.
         batch_records: the most records read at once.
+        clock: says which workers have been silent for long.
 
     Attributes:
         stopped: the partitions that cannot go on without a person, and why. The others go on.
@@ -74,14 +79,22 @@ class Projector:
     """
 
     def __init__(
-        self, log: Log, topics: Topics, projection: Projection, *, batch_records: int = BATCH_RECORDS
+        self,
+        log: Log,
+        topics: Topics,
+        projection: Projection,
+        *,
+        batch_records: int = BATCH_RECORDS,
+        clock: Clock = wall_clock,
     ) -> None:
         self._log = log
         self._topics = topics
         self._projection = projection
         self._batch_records = batch_records
+        self._clock = clock
         self._positions: dict[Partition, int] = {}
         self._delay = _FIRST_DELAY
+        self._tidy_at = -inf
         self.stopped: dict[Partition, TidelogError] = {}
         self.counters = ProjectorCounters()
 
@@ -135,6 +148,7 @@ class Projector:
         try:
             while not stop.is_set() and member.assignment == share:
                 self._alarm(share)
+                await self._tidy()
                 if reader is None:
                     await member.changed(timeout=_READ_SECONDS)
                     continue
@@ -145,6 +159,12 @@ class Projector:
         finally:
             if reader is not None:
                 await reader.close()
+
+    async def _tidy(self) -> None:
+        """Forget workers of long ago, now and then: every start of one makes a row."""
+        if time.monotonic() >= self._tidy_at:
+            await self._projection.forget_silent_workers(self._clock())
+            self._tidy_at = time.monotonic() + _TIDY_SECONDS
 
     def _alarm(self, share: frozenset[int]) -> None:
         """Raise what stopped the partitions when there is none left to go on with."""

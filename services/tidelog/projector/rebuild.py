@@ -7,6 +7,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from tidelog.clock import Clock, wall_clock
 from tidelog.core.changelog import restore
 from tidelog.core.state import PartitionState, Retention
 from tidelog.log.port import Isolation, LogUnavailable, TopicPartition
@@ -46,6 +47,7 @@ async def rebuild(
     projection: Projection,
     *,
     progress: Callable[[RebuildProgress], None] = lambda progress: None,  # noqa: ARG005  nobody watches
+    clock: Clock = wall_clock,
 ) -> RebuildProgress:
     """Make the projection anew and put it in the place of the old one, which serves readers until then.
 
@@ -53,6 +55,7 @@ async def rebuild(
 
     Args:
         progress: called now and then with how far it has come.
+        clock: says which workers have been silent for long.
 
     Raises:
         RebuildRunning: another process is rebuilding.
@@ -62,12 +65,16 @@ async def rebuild(
     """
     partitions = await log.partitions(topics.transitions)
     now = RebuildProgress(partitions)
-    async with Rebuild.begin(projection.postgres, projection.history_policy) as new:
+    async with Rebuild.begin(
+        projection.postgres, projection.history_policy, archive=projection.keeps_archive
+    ) as new:
         for partition in map(Partition, range(partitions)):
             await _rebuild_partition(log, topics, new, partition, now, progress)
             now.done += 1
             progress(now)
         await new.finish()
+    # The log tells of workers of years ago.
+    await projection.forget_silent_workers(clock())
     return now
 
 
