@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from tidelog.log.port import (
@@ -37,14 +38,27 @@ class Fault(Enum):
     """No answer ever comes, and no timeout either."""
 
 
-OnAppend = Callable[[Sequence[NewRecord]], Fault | None]
+@dataclass
+class Held:
+    """An append that waits, and what becomes of it once it is let go."""
+
+    then: Fault | None = None
+    reached: asyncio.Event = field(default_factory=asyncio.Event)
+    let_go: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def wait(self) -> None:
+        self.reached.set()
+        await self.let_go.wait()
 
 
-def once(fault: Fault, topic: str) -> OnAppend:
+OnAppend = Callable[[Sequence[NewRecord]], Fault | Held | None]
+
+
+def once(fault: Fault | Held, topic: str) -> OnAppend:
     """The fault for the first append that writes to the topic."""
     left = [fault]
 
-    def on_append(records: Sequence[NewRecord]) -> Fault | None:
+    def on_append(records: Sequence[NewRecord]) -> Fault | Held | None:
         return left.pop() if left and any(record.topic == topic for record in records) else None
 
     return on_append
@@ -56,7 +70,11 @@ class FaultyWriter(Writer):
         self._on_append = on_append
 
     async def append(self, records: Sequence[NewRecord], *, timeout: float) -> None:
-        match self._on_append(records):
+        fault = self._on_append(records)
+        if isinstance(fault, Held):
+            await fault.wait()
+            fault = fault.then
+        match fault:
             case Fault.REFUSED:
                 raise LogUnavailable("The log did not answer.")
             case Fault.LOST:

@@ -32,7 +32,7 @@ POSITION_KEY: Final = "@position"
 _DERIVED: Final = ("waiting", "open_dependents", "lease_timer", "edges")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class InputPositions:
     """The offsets of the next records to be read, of the inputs of a partition."""
 

@@ -25,7 +25,10 @@ _KEPT_KEY_BYTES = 1_024
 class Batch:
     """Collects what one transaction writes.
 
-    `size` is in bytes: what was written, and for each job that changed the values that its state will repeat.
+    Attributes:
+        size: in bytes: what was read and written, and for each job that changed the values that its state
+            will repeat.
+        taken: how many records of the input it deals with.
     """
 
     def __init__(self, topics: Topics, partition: Partition, partitions: int, reply_partitions: int) -> None:
@@ -36,9 +39,16 @@ class Batch:
         self._records: list[NewRecord] = []
         self._changed: set[JobId] = set()
         self.size = 0
+        self.taken = 0
 
     def __bool__(self) -> bool:
-        return bool(self._records)
+        """Whether there is something to write: that input was read counts, whatever it led to."""
+        return bool(self._records or self.taken)
+
+    def take_in(self, record: Record) -> None:
+        """A record of the input was dealt with; the positions that are written with the batch are past it."""
+        self.taken += 1
+        self.size += len(record.value or b"")
 
     def add(self, decision: Decision) -> None:
         """The events, answers and messages of a decision; an answer to nobody is dropped."""

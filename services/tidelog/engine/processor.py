@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from dataclasses import dataclass
 
 from tidelog.clock import Clock, wall_clock
-from tidelog.core.changelog import InputPositions
-from tidelog.core.decide import (
-    answer_late_links,
-    decide,
-    end_parked_waits,
-    fire_timers,
-    home_partition,
-    receive,
-)
-from tidelog.core.link import UnreadableMessage, decode_link
+from tidelog.core.decide import answer_late_links, end_parked_waits, fire_timers
 from tidelog.core.state import PartitionState, Retention
-from tidelog.engine.batch import MESSAGE, Batch, record_bytes
+from tidelog.engine.batch import Batch
+from tidelog.engine.intake import Intake, is_message
+from tidelog.engine.pipeline import Pipeline
 from tidelog.engine.takeover import Tenure, take_over
-from tidelog.log.port import MAX_RECORD_BYTES, Isolation, Log, Reader, Record, TopicPartition
+from tidelog.log.port import Isolation, Log, Reader, Record, TopicPartition
 from tidelog.log.topics import Topics
-from tidelog_events.commands import Command
 from tidelog_events.identity import Partition
 from tidelog_events.instants import SECOND, Instant
-from tidelog_events.parsing import NotACommand, Refusal, parse_command, read_object
 
 logger = logging.getLogger("tidelog.engine")
+
+_BREATH = 32
+"""Commands decided in one go, a millisecond or two: a transaction under way takes several turns of the event
+loop, and those of other partitions do as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +32,7 @@ class ProcessorSettings:
 
     Attributes:
         max_commands: read for one transaction.
-        max_timers: of each kind, fired in one transaction.
+        max_timers: of each kind, fired before commands are looked at again.
         max_bytes: read and to be written, after which a transaction is committed even if commands are left
             over; so hostile commands, slow to refuse, cannot hold up the loop for long either.
         commit_seconds: the longest wait for a commit; then its outcome counts as unknown.
@@ -53,8 +49,10 @@ class ProcessorSettings:
 class Processor:
     """Serves one partition for as long as nobody else does.
 
+    While one transaction is under way the next batch is decided already, and sent off as soon as that one has
+    ended: an engine under load never waits for its log, and an idle one answers a command at once.
+
     Attributes:
-        progress: the monotonic time at which a command was last begun; a watchdog reads it.
         serving: whether the takeover is done.
     """
 
@@ -71,7 +69,6 @@ class Processor:
         settings: ProcessorSettings | None = None,
     ) -> None:
         self.partition = partition
-        self.progress = time.monotonic()
         self.serving = False
         self._log = log
         self._topics = topics
@@ -80,10 +77,24 @@ class Processor:
         self._retention = retention
         self._clock = clock
         self._settings = settings or ProcessorSettings()
+        self._commands = TopicPartition(topics.commands, partition)
+        self._links = TopicPartition(topics.links, partition)
         self._stopping = False
+        self._began = time.monotonic()
+        self._pipeline: Pipeline | None = None
+
+    @property
+    def progress(self) -> float:
+        """The monotonic time since when nothing has moved, for a watchdog.
+
+        That of the last command begun; or that at which the transaction under way began, if it is earlier: a
+        loop that still decides behind a commit that hangs makes no progress.
+        """
+        under_way = None if self._pipeline is None else self._pipeline.began
+        return self._began if under_way is None else min(self._began, under_way)
 
     def stop(self) -> None:
-        """End the tenure after the transaction in hand."""
+        """End the tenure once all that is decided stands in the log."""
         self._stopping = True
 
     async def serve(self) -> None:
@@ -103,45 +114,64 @@ class Processor:
             await tenure.writer.close()
 
     async def _serve(self, tenure: Tenure) -> None:
-        commands = TopicPartition(self._topics.commands, self.partition)
-        links = TopicPartition(self._topics.links, self.partition)
-        batch = self._new_batch()
-        batch.greet()
-        await self._commit(tenure, batch)
-        reader = await self._log.reader({commands: tenure.positions.commands, links: tenure.positions.links})
+        self._pipeline = pipeline = Pipeline(tenure, self._new_batch, self._settings.commit_seconds)
+        try:
+            pipeline.batch.greet()
+            await pipeline.drain()
+            await self._serve_inputs(tenure, pipeline)
+        finally:
+            await pipeline.break_off()
+
+    async def _serve_inputs(self, tenure: Tenure, pipeline: Pipeline) -> None:
+        reader = await self._log.reader(
+            {self._commands: tenure.positions.commands, self._links: tenure.positions.links}
+        )
+        intake = Intake(self._topics, tenure.state, self._partitions)
         self.serving = True
         logger.info("partition %d is served from event %d on", self.partition, tenure.state.sequence)
         try:
             while not self._stopping:
-                self.progress = time.monotonic()
-                await self._turn(tenure, reader)
+                self._began = time.monotonic()
+                await self._turn(tenure, pipeline, intake, reader)
+            await pipeline.drain()
         finally:
             await reader.close()
 
-    async def _turn(self, tenure: Tenure, reader: Reader) -> None:
-        records = await reader.read(
-            max_records=self._settings.max_commands, timeout=self._patience(tenure.state)
-        )
+    async def _turn(self, tenure: Tenure, pipeline: Pipeline, intake: Intake, reader: Reader) -> None:
+        """Decide what is there, or due, or comes within a short wait."""
+        state = tenure.state
+        room = self._settings.max_commands - pipeline.batch.taken
+        records = await pipeline.meanwhile(reader.read(max_records=room, timeout=self._patience(state)))
         now = self._clock()
-        batch = self._new_batch()
-        self._fire_timers(tenure.state, batch, now)
-        until = await self._commands_end() if any(MESSAGE in record.headers for record in records) else 0
-        for record in records:
-            self.progress = time.monotonic()
-            if MESSAGE in record.headers:
-                self._receive(tenure.state, batch, record, now, until)
+        self._fire_timers(state, pipeline.batch, now)
+        until = await self._commands_end() if any(map(is_message, records)) else 0
+        for number, record in enumerate(records, 1):
+            self._began = time.monotonic()
+            if is_message(record):
+                intake.receive(pipeline.batch, record, now, until)
             else:
-                self._take(tenure.state, batch, record, now)
-            tenure.positions = _past(tenure.positions, record, self._topics)
-            batch.size += len(record.value or b"")
-            if batch.size >= self._settings.max_bytes:
-                await self._commit(tenure, batch)
-                batch = self._new_batch()
-        if tenure.state.late_edges:
-            handled = reader.position(TopicPartition(self._topics.commands, self.partition))
-            batch.add(answer_late_links(tenure.state, now, handled))
-        if records or batch:
-            await self._commit(tenure, batch)
+                intake.take(pipeline.batch, record, now)
+            self._move_past(tenure, record)
+            pipeline.batch.take_in(record)
+            if pipeline.batch.size >= self._settings.max_bytes:
+                await pipeline.make_room()
+            elif not number % _BREATH:
+                await asyncio.sleep(0)
+        if state.late_edges:
+            pipeline.batch.add(answer_late_links(state, now, reader.position(self._commands)))
+        if self._is_full(pipeline.batch):
+            await pipeline.make_room()
+        else:
+            pipeline.offer()
+
+    def _is_full(self, batch: Batch) -> bool:
+        return batch.size >= self._settings.max_bytes or batch.taken >= self._settings.max_commands
+
+    def _move_past(self, tenure: Tenure, record: Record) -> None:
+        if record.topic == self._commands.topic:
+            tenure.positions.commands = record.offset + 1
+        else:
+            tenure.positions.links = record.offset + 1
 
     def _patience(self, state: PartitionState) -> float:
         """How long input may be waited for: until a timer is due, or the loop must look up."""
@@ -153,11 +183,6 @@ class Processor:
     def _new_batch(self) -> Batch:
         return Batch(self._topics, self.partition, self._partitions, self._reply_partitions)
 
-    async def _commit(self, tenure: Tenure, batch: Batch) -> None:
-        await tenure.writer.append(
-            batch.records(tenure.state, tenure.positions), timeout=self._settings.commit_seconds
-        )
-
     def _fire_timers(self, state: PartitionState, batch: Batch, now: Instant) -> None:
         due = state.next_timer()
         if due is not None and due <= max(now, state.now):
@@ -166,66 +191,4 @@ class Processor:
 
     async def _commands_end(self) -> int:
         """The present end of the partition's commands, open transactions included."""
-        return await self._log.end_offset(
-            TopicPartition(self._topics.commands, self.partition), Isolation.UNCOMMITTED
-        )
-
-    def _receive(self, state: PartitionState, batch: Batch, record: Record, now: Instant, until: int) -> None:
-        """Take a message of another partition in.
-
-        A parent that is not known may stand among the commands that are not handled yet, since `links` and
-        `commands` are two topics: its link is answered only when these are handled up to the end that they
-        had after the message was read.
-        """
-        try:
-            message = decode_link(record.value)
-        except UnreadableMessage as error:
-            self._reject(batch, record, str(error))
-            return
-        batch.add(receive(state, message, now, until=until))
-
-    def _take(self, state: PartitionState, batch: Batch, record: Record, now: Instant) -> None:
-        """Decide the command in a record, or send it on, or reject what is none."""
-        try:
-            command = parse_command(read_object(record.value))
-        except NotACommand as error:
-            self._reject(batch, record, str(error))
-            return
-        if not isinstance(command, Refusal):
-            home = home_partition(command, self._partitions)
-            if isinstance(home, Refusal):
-                command = home
-            elif home is not None and home != self.partition:
-                self._send_on(batch, record, command, home)
-                return
-        if isinstance(command, Refusal) and command.reply_to is None:
-            self._reject(batch, record, command.message)
-            return
-        source = 0 if record.topic == self._topics.commands else 1
-        batch.add(decide(state, command, now, (source, record.offset)))
-
-    def _send_on(self, batch: Batch, record: Record, command: Command, home: int) -> None:
-        """A command is sent on once: one that stands in `links` has been, and is a reject."""
-        if record.topic == self._topics.links:
-            self._reject(
-                batch,
-                record,
-                f"a {command.type} for partition {home} was sent on to partition {self.partition}",
-            )
-        elif record_bytes(record.key, record.value) > MAX_RECORD_BYTES:
-            # A producer of another make may write more than the port takes.
-            self._reject(batch, record, f"a {command.type} for partition {home} is too large to be sent on")
-        else:
-            batch.forward(record, home)
-
-    def _reject(self, batch: Batch, record: Record, reason: str) -> None:
-        logger.warning(
-            "%s[%d] offset %d is rejected: %s", record.topic, record.partition, record.offset, reason
-        )
-        batch.reject(record, reason)
-
-
-def _past(positions: InputPositions, record: Record, topics: Topics) -> InputPositions:
-    if record.topic == topics.commands:
-        return InputPositions(commands=record.offset + 1, links=positions.links)
-    return InputPositions(commands=positions.commands, links=record.offset + 1)
+        return await self._log.end_offset(self._commands, Isolation.UNCOMMITTED)
