@@ -38,6 +38,9 @@ MAX_WORKER_ID_CHARS = 200
 MAX_CLIENT_ID_CHARS = 200
 MAX_TRACE_CONTEXT_CHARS = 450
 MAX_WORKFLOW_ID_CHARS = 200
+MAX_CRON_CHARS = 500
+MAX_LISTED_SKIPS = 32
+"""Of the ticks that one decision skips; all of them are counted."""
 
 
 def cut_text(text: str, max_bytes: int = MAX_TEXT_BYTES) -> str:

@@ -11,7 +11,7 @@ from typing import Final
 
 import orjson
 
-from tidelog_events.commands import Command, Enqueue, Report
+from tidelog_events.commands import Command, Enqueue, PutSchedule, Report
 from tidelog_events.errors import TidelogError
 from tidelog_events.jsontext import Json, NotJson, loads
 from tidelog_events.replies import (
@@ -25,6 +25,7 @@ from tidelog_events.replies import (
     Reply,
     ReportReply,
     Result,
+    TriggerReply,
 )
 from tidelog_events.transitions import TRANSITION_CLASSES, Transition
 from tidelog_events.wire import Unreadable, from_wire, to_wire
@@ -35,6 +36,7 @@ _REPLIES: Final[dict[str, type[Reply]]] = {
     "claim": ClaimReply,
     "heartbeat": HeartbeatReply,
     "report": ReportReply,
+    "trigger_schedule": TriggerReply,
 }
 
 _RESULTS: Final = frozenset(map(str, Result))
@@ -114,7 +116,7 @@ def encode_command(command: Command) -> bytes:
     """A command as the value of a record; fields that were not given are left out."""
     written = command.model_dump(exclude_unset=True)
     written["type"] = command.type
-    if isinstance(command, Enqueue) and "payload" in written:
+    if isinstance(command, Enqueue | PutSchedule) and "payload" in written:
         written["payload"] = orjson.Fragment(written["payload"])
     if isinstance(command, Report):
         for row, outcome in zip(written["outcomes"], command.outcomes, strict=True):

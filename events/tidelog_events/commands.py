@@ -18,6 +18,7 @@ from pydantic import (
     Field,
     PlainSerializer,
     PlainValidator,
+    StrictBool,
     StrictInt,
     StringConstraints,
     WithJsonSchema,
@@ -26,6 +27,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from tidelog_events import bounds
+from tidelog_events.cron import BUNDLED, NotACron, UnknownZone, cron_fields
 from tidelog_events.identity import (
     DEFAULT_QUEUE,
     JOB_ID_PATTERN,
@@ -52,7 +54,7 @@ from tidelog_events.instants import (
 )
 from tidelog_events.jsontext import NULL, HugeInt, JsonBytes, NotStorable, dumps
 from tidelog_events.retry import DEFAULT_MAX_ATTEMPTS, DEFAULT_RETRY, RetryPolicy
-from tidelog_events.states import DependencyMode
+from tidelog_events.states import CatchUp, DependencyMode
 from tidelog_events.wire import TIME_SCHEMA, Tag, write_tag
 
 
@@ -151,6 +153,30 @@ def _no_control_characters(text: str) -> str:
     if _CONTROL_CHARACTER.search(text) is not None:
         raise _refuse("must not hold control characters")
     return text
+
+
+def _a_cron(text: str) -> str:
+    try:
+        cron_fields(text)
+    except NotACron as error:
+        raise _refuse(str(error)) from None
+    return text
+
+
+def _a_time_zone(text: str) -> str:
+    try:
+        BUNDLED.zone(text)
+    except UnknownZone as error:
+        raise _refuse(str(error)) from None
+    return text
+
+
+def _within_bounds(payload: JsonBytes) -> JsonBytes:
+    if len(payload) > bounds.MAX_PAYLOAD_BYTES:
+        raise _refuse(
+            f"is {len(payload)} bytes of compact JSON; at most {bounds.MAX_PAYLOAD_BYTES} are allowed"
+        )
+    return payload
 
 
 def _printable(text: str) -> str:
@@ -471,8 +497,70 @@ class SetConcurrencyLimit(CommandFields):
     limit: Annotated[StrictInt, Field(ge=1, le=bounds.MAX_CONCURRENCY_LIMIT), _OF_ANY_LENGTH] | None
 
 
+class PutSchedule(CommandFields):
+    """Define a schedule, anew or for the first time: it ticks from now on."""
+
+    type: Literal["put_schedule"] = "put_schedule"
+    schedule_id: ScheduleIdField
+    cron: Annotated[
+        str,
+        _text(),
+        AfterValidator(_a_cron),
+        Field(
+            description="5 fields, or 6 with leading seconds, at most "
+            f"{bounds.MAX_CRON_CHARS} characters; it must fire at some time."
+        ),
+    ]
+    time_zone: Annotated[
+        str,
+        _text(),
+        AfterValidator(_a_time_zone),
+        Field(description="The key of a zone in the IANA database, such as Europe/Berlin."),
+    ] = "UTC"
+    wire_name: Annotated[str, _text(bounds.MAX_WIRE_NAME_CHARS, 1)]
+    payload: Annotated[
+        JsonField,
+        AfterValidator(_within_bounds),
+        Field(description=f"At most {bounds.MAX_PAYLOAD_BYTES} bytes of compact JSON."),
+    ] = NULL
+    tags: TagsField = ()
+    retry: Retry | None = None
+    catch_up: CatchUp = CatchUp.SKIP
+    no_overlap: StrictBool = False
+
+    @property
+    def retry_policy(self) -> RetryPolicy:
+        """The policy as given, or the default one."""
+        return DEFAULT_RETRY if self.retry is None else self.retry.policy
+
+
+class RemoveSchedule(CommandFields):
+    """Let a schedule tick no more; its jobs stay."""
+
+    type: Literal["remove_schedule"] = "remove_schedule"
+    schedule_id: ScheduleIdField
+
+
+class TriggerSchedule(CommandFields):
+    """Mint an instance of a schedule now, whatever its ticks."""
+
+    type: Literal["trigger_schedule"] = "trigger_schedule"
+    schedule_id: ScheduleIdField
+
+
 Command: TypeAlias = (
-    Enqueue | Claim | Heartbeat | Report | Cancel | Requeue | PauseQueue | ResumeQueue | SetConcurrencyLimit
+    Enqueue
+    | Claim
+    | Heartbeat
+    | Report
+    | Cancel
+    | Requeue
+    | PauseQueue
+    | ResumeQueue
+    | SetConcurrencyLimit
+    | PutSchedule
+    | RemoveSchedule
+    | TriggerSchedule
 )
 
 COMMAND_CLASSES: tuple[type[Command], ...] = (
@@ -485,6 +573,9 @@ COMMAND_CLASSES: tuple[type[Command], ...] = (
     PauseQueue,
     ResumeQueue,
     SetConcurrencyLimit,
+    PutSchedule,
+    RemoveSchedule,
+    TriggerSchedule,
 )
 COMMANDS_BY_TYPE: Final[dict[str, type[Command]]] = {
     str(cls.model_fields["type"].default): cls for cls in COMMAND_CLASSES

@@ -35,6 +35,7 @@ KNOWN_JOB_ID_PATTERN = rf"{QUEUE_PATTERN}/{_KEY_CHARS}{{1,{MAX_MINTED_KEY_CHARS}
 """What a job may be called: schedules make longer keys."""
 _QUEUE = re.compile(QUEUE_PATTERN, re.ASCII)
 _JOB_ID = re.compile(JOB_ID_PATTERN, re.ASCII)
+_KEY = re.compile(rf"{_KEY_CHARS}{{1,{MAX_KEY_CHARS}}}", re.ASCII)
 
 
 _TIME_MASK = (1 << 48) - 1
@@ -64,6 +65,11 @@ def job_id(queue: QueueName, key: str) -> JobId:
             "A-Z a-z 0-9 . _ : @ + = - are"
         )
     return JobId(made)
+
+
+def is_key(text: str) -> bool:
+    """Whether a caller could have chosen the text as the key of a job."""
+    return _KEY.fullmatch(text) is not None
 
 
 def queue_of(entity: JobId | ScheduleId) -> QueueName:

@@ -24,6 +24,7 @@ TIME_PATTERN = (
 )
 """The form of a time; not every text of this form is in the calendar."""
 _RFC_3339 = re.compile(TIME_PATTERN, re.ASCII)
+_BASIC = str.maketrans("", "", "-:")
 _ONE_MICROSECOND = timedelta(microseconds=1)
 FIRST_INSTANT = Instant((datetime.min.replace(tzinfo=UTC) - _UNIX_EPOCH) // _ONE_MICROSECOND)
 LAST_INSTANT = Instant((datetime.max.replace(tzinfo=UTC) - _UNIX_EPOCH) // _ONE_MICROSECOND)
@@ -63,6 +64,11 @@ def _of_the_calendar(micros: int) -> Instant:
 def format_instant(instant: Instant) -> str:
     """Write an instant as RFC 3339 in UTC with `Z`; the fraction only when there is one."""
     return f"{to_datetime(instant).replace(tzinfo=None).isoformat()}Z"
+
+
+def format_basic(instant: Instant) -> str:
+    """Write an instant of whole seconds in UTC as `YYYYMMDDTHHMMSSZ`, which may stand in a job id."""
+    return f"{to_datetime(instant).replace(tzinfo=None, microsecond=0).isoformat()}Z".translate(_BASIC)
 
 
 def to_datetime(instant: Instant) -> datetime:

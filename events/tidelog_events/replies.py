@@ -27,6 +27,8 @@ class Result(StrEnum):
     NOT_CANCELLABLE = "NotCancellable"
     REQUEUED = "Requeued"
     NOT_REQUEUEABLE = "NotRequeueable"
+    TRIGGERED = "Triggered"
+    SCHEDULE_NOT_FOUND = "ScheduleNotFound"
 
 
 class RowResult(StrEnum):
@@ -66,6 +68,13 @@ class EnqueueReply(Reply):
 
     job_id: Annotated[JobId | None, Absent] = None
     message: Annotated[str | None, Absent] = None
+
+
+@dataclass(slots=True, kw_only=True)
+class TriggerReply(Reply):
+    """`job_id` with `Triggered`."""
+
+    job_id: Annotated[JobId | None, Absent] = None
 
 
 @dataclass(slots=True, kw_only=True)

@@ -33,6 +33,7 @@ from tidelog_events.replies import (
     Reply,
     ReportReply,
     Result,
+    TriggerReply,
 )
 from tidelog_events.transitions import TRANSITION_CLASSES
 from tidelog_events.wire import omitted_fields
@@ -47,6 +48,7 @@ _REPLIES: Final[dict[str, type[Reply]]] = {
     "claim": ClaimReply,
     "heartbeat": HeartbeatReply,
     "report": ReportReply,
+    "trigger_schedule": TriggerReply,
 }
 _ANSWER_CLASSES: Final = (
     Reply,
@@ -55,6 +57,7 @@ _ANSWER_CLASSES: Final = (
     ClaimReply,
     HeartbeatReply,
     ReportReply,
+    TriggerReply,
     CancelRequestedPush,
     Hello,
     Grant,

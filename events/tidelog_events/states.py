@@ -54,6 +54,15 @@ class DependencyMode(StrEnum):
     """All of them must end, in whatever state."""
 
 
+class CatchUp(StrEnum):
+    """What becomes of the ticks of a schedule that nobody was there to mint."""
+
+    SKIP = "Skip"
+    """They are recorded and nothing else."""
+    COALESCE = "Coalesce"
+    """The latest of them is made up for."""
+
+
 LEGAL_STEPS: frozenset[tuple[JobState | None, JobState]] = frozenset(
     {
         (None, JobState.SCHEDULED),

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from tidelog_events.identity import CommandId, JobId, Partition, QueueName, ScheduleId, Sequence, WorkerId
-from tidelog_events.states import DependencyMode, JobState
-from tidelog_events.wire import OmittedWhenNone, WireInstant, WireJson, WireRetry, WireTags
+from tidelog_events.states import CatchUp, DependencyMode, JobState
+from tidelog_events.wire import OmittedWhenNone, WireInstant, WireInstants, WireJson, WireRetry, WireTags
 
 Absent = OmittedWhenNone()
 
@@ -251,6 +251,72 @@ class ConcurrencyLimitSet(QueueFact):
     limit: int | None
 
 
+@dataclass(slots=True, kw_only=True)
+class ScheduleFact(Transition):
+    """A fact about a schedule."""
+
+    schedule_id: ScheduleId
+    queue: QueueName
+
+
+@dataclass(slots=True, kw_only=True)
+class SchedulePut(ScheduleFact):
+    """The schedule is defined, anew or for the first time, from now on; `next_due` is its next tick."""
+
+    TYPE = "schedule_put"
+
+    cron: str
+    time_zone: str
+    wire_name: str
+    payload: WireJson
+    tags: WireTags
+    retry: WireRetry
+    catch_up: CatchUp
+    no_overlap: bool
+    next_due: WireInstant | None
+
+
+@dataclass(slots=True, kw_only=True)
+class ScheduleRemoved(ScheduleFact):
+    """The schedule is gone; its jobs stay."""
+
+    TYPE = "schedule_removed"
+
+
+@dataclass(slots=True, kw_only=True)
+class ScheduleTicked(ScheduleFact):
+    """All ticks up to now are settled: each is either minted or skipped.
+
+    `skipped` are the newest of the skipped ones; `skipped_count` is how many there are.
+    """
+
+    TYPE = "schedule_ticked"
+
+    minted: tuple[JobId, ...]
+    skipped: WireInstants
+    skipped_count: int
+    next_due: WireInstant | None
+
+
+@dataclass(slots=True, kw_only=True)
+class ScheduleTriggered(ScheduleFact):
+    """Somebody asked for an instance outside of the ticks, which are not touched by it."""
+
+    TYPE = "schedule_triggered"
+
+    job_id: JobId
+
+
+@dataclass(slots=True, kw_only=True)
+class ScheduleRecomputed(ScheduleFact):
+    """The time zone data changed, and with it the next tick; `error` says why there is none any longer."""
+
+    TYPE = "schedule_recomputed"
+
+    next_due: WireInstant | None
+    error: str | None
+
+
 TRANSITION_CLASSES: tuple[type[Transition], ...] = (
     Enqueued,
     Released,
@@ -270,4 +336,9 @@ TRANSITION_CLASSES: tuple[type[Transition], ...] = (
     QueuePaused,
     QueueResumed,
     ConcurrencyLimitSet,
+    SchedulePut,
+    ScheduleRemoved,
+    ScheduleTicked,
+    ScheduleTriggered,
+    ScheduleRecomputed,
 )

@@ -89,6 +89,14 @@ _RETRY_SCHEMA: Final[dict[str, Any]] = {
 }
 
 WireInstant = Annotated[Instant, Wire(format_instant, parse_instant), WithJsonSchema(TIME_SCHEMA)]
+WireInstants = Annotated[
+    tuple[Instant, ...],
+    Wire(
+        lambda instants: [format_instant(instant) for instant in instants],
+        lambda written: tuple(map(parse_instant, written)),
+    ),
+    WithJsonSchema({"type": "array", "items": TIME_SCHEMA}),
+]
 WireJson = Annotated[JsonBytes, Wire(orjson.Fragment, dumps), WithJsonSchema({})]
 WireTags = Annotated[
     tuple[Tag, ...],

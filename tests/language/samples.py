@@ -34,9 +34,10 @@ from tidelog_events.replies import (
     ReportReply,
     Result,
     RowResult,
+    TriggerReply,
 )
 from tidelog_events.retry import DEFAULT_RETRY, RetryPolicy
-from tidelog_events.states import DependencyMode, JobState
+from tidelog_events.states import CatchUp, DependencyMode, JobState
 from tidelog_events.transitions import (
     Cancelled,
     CancelRequested,
@@ -56,6 +57,11 @@ from tidelog_events.transitions import (
     Requeued,
     RetryScheduled,
     Returned,
+    SchedulePut,
+    ScheduleRecomputed,
+    ScheduleRemoved,
+    ScheduleTicked,
+    ScheduleTriggered,
     Succeeded,
     Transition,
 )
@@ -66,6 +72,7 @@ OTHER_PARENT: Final = JobId("billing/0199f3c2a7d47e8fb2b1c9d0e1f2a3b5")
 PARTITION: Final = Partition(1)
 QUEUE: Final = QueueName("billing")
 WORKER: Final = WorkerId("worker-a.1")
+SCHEDULE: Final = ScheduleId("billing/nightly")
 CLIENT: Final = ClientId("client-1")
 NOON: Final = parse_instant("2026-01-31T12:00:00Z")
 
@@ -144,6 +151,28 @@ COMMANDS: Final[dict[str, dict[str, Json]]] = {
     "pause_queue": {"type": "pause_queue", "queue": QUEUE, "actor": "ann"},
     "resume_queue": {"type": "resume_queue", "queue": QUEUE},
     "set_concurrency_limit": {"type": "set_concurrency_limit", "queue": QUEUE, "limit": 5},
+    "put_schedule": {
+        "type": "put_schedule",
+        "command_id": "c-14",
+        "actor": "ann",
+        "schedule_id": SCHEDULE,
+        "cron": "30 0 3 * * MON-fri",
+        "time_zone": "Europe/Berlin",
+        "wire_name": "send-invoice",
+        "payload": {"order_id": "all"},
+        "tags": ["nightly"],
+        "retry": {"max_attempts": 2},
+        "catch_up": "Coalesce",
+        "no_overlap": True,
+    },
+    "put_schedule-short": {
+        "type": "put_schedule",
+        "schedule_id": SCHEDULE,
+        "cron": "* * * * *",
+        "wire_name": "send-invoice",
+    },
+    "remove_schedule": {"type": "remove_schedule", "schedule_id": SCHEDULE},
+    "trigger_schedule": {"type": "trigger_schedule", "schedule_id": SCHEDULE, "command_id": "go-1"},
     "set_concurrency_limit-none": {"type": "set_concurrency_limit", "queue": QUEUE, "limit": None},
 }
 
@@ -159,6 +188,16 @@ class FactFields(TypedDict):
     wire_name: str
     state: JobState
     attempt: int
+
+
+class ScheduleFields(TypedDict):
+    """What every fact about a schedule carries."""
+
+    at: Instant
+    partition: Partition
+    sequence: Sequence
+    schedule_id: ScheduleId
+    queue: QueueName
 
 
 class StepFields(FactFields):
@@ -183,6 +222,17 @@ def fact(sequence: int, state: JobState, attempt: int) -> FactFields:
         "wire_name": "send-invoice",
         "state": state,
         "attempt": attempt,
+    }
+
+
+def of_schedule(sequence: int) -> ScheduleFields:
+    """A fact about a schedule that was decided at that second after noon."""
+    return {
+        "at": after(sequence),
+        "partition": PARTITION,
+        "sequence": Sequence(sequence),
+        "schedule_id": SCHEDULE,
+        "queue": QUEUE,
     }
 
 
@@ -349,6 +399,41 @@ TRANSITIONS: Final[dict[str, Transition]] = {
     "concurrency_limit_set-none": ConcurrencyLimitSet(
         at=after(96), partition=PARTITION, sequence=Sequence(96), queue=QUEUE, limit=None
     ),
+    "schedule_put": SchedulePut(
+        **of_schedule(97),
+        cause_command_id=CommandId("c-14"),
+        actor="ann",
+        cron="30 0 3 * * MON-fri",
+        time_zone="Europe/Berlin",
+        wire_name="send-invoice",
+        payload=b'{"order_id":"all"}',
+        tags=("nightly", ("customer", "17")),
+        retry=RetryPolicy(2, (Micros(500_000),)),
+        catch_up=CatchUp.COALESCE,
+        no_overlap=True,
+        next_due=parse_instant("2026-02-02T02:00:30Z"),
+    ),
+    "schedule_ticked": ScheduleTicked(
+        **of_schedule(98),
+        minted=(JobId(f"{SCHEDULE}@20260131T120138Z"),),
+        skipped=(after(96), after(97)),
+        skipped_count=40,
+        next_due=after(198),
+    ),
+    "schedule_ticked-nothing": ScheduleTicked(
+        **of_schedule(99), minted=(), skipped=(), skipped_count=0, next_due=None
+    ),
+    "schedule_triggered": ScheduleTriggered(
+        **of_schedule(100),
+        cause_command_id=CommandId("go-1"),
+        actor="ann",
+        job_id=JobId(f"{SCHEDULE}@trigger-go-1"),
+    ),
+    "schedule_recomputed": ScheduleRecomputed(**of_schedule(101), next_due=after(300), error=None),
+    "schedule_recomputed-faulty": ScheduleRecomputed(
+        **of_schedule(102), next_due=None, error="there is no time zone 'Europe/Berlin'"
+    ),
+    "schedule_removed": ScheduleRemoved(**of_schedule(103), cause_command_id=CommandId("c-15"), actor="ann"),
 }
 """One event of each type, by its type, and the variants that look otherwise."""
 
@@ -427,6 +512,12 @@ ANSWERS: Final[dict[str, Answer]] = {
     "pause_queue": Reply(**reply("pause_queue"), result=Result.OK),
     "resume_queue": Reply(**reply("resume_queue"), result=Result.OK),
     "set_concurrency_limit": Reply(**reply("set_concurrency_limit"), result=Result.OK),
+    "put_schedule": Reply(**reply("put_schedule"), result=Result.OK),
+    "remove_schedule": Reply(**reply("remove_schedule"), result=Result.SCHEDULE_NOT_FOUND),
+    "trigger_schedule": TriggerReply(
+        **reply("trigger_schedule"), result=Result.TRIGGERED, job_id=JobId(f"{SCHEDULE}@trigger-go-1")
+    ),
+    "trigger_schedule-not-found": TriggerReply(**reply("trigger_schedule"), result=Result.SCHEDULE_NOT_FOUND),
     "push-cancel_requested": CancelRequestedPush(
         worker_id=WORKER,
         job_id=JOB,

@@ -122,7 +122,7 @@ def test_a_reader_ignores_fields_that_it_does_not_know() -> None:
     assert decode_answer(hello) == ANSWERS["hello"]
 
 
-@pytest.mark.parametrize("kind", ["schedule_ticked", "weather_changed", "Leased", ""])
+@pytest.mark.parametrize("kind", ["schedule_moved", "weather_changed", "Leased", ""])
 def test_a_reader_passes_over_types_that_it_does_not_know(kind: str) -> None:
     assert decode_transition(json.dumps({"type": kind, "version": 7}).encode()) is None
 

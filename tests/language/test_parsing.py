@@ -47,6 +47,10 @@ def report(*rows: Json, **fields: Json) -> JsonObject:
     return {"type": "report", "worker_id": "w1", "outcomes": list(rows), **fields}
 
 
+def put_schedule(**fields: Json) -> JsonObject:
+    return {"type": "put_schedule", "schedule_id": "q/s", "cron": "* * * * *", "wire_name": "w", **fields}
+
+
 def lease(**fields: Json) -> JsonObject:
     return {"job_id": "q/1", "attempt": 1, **fields}
 
@@ -286,6 +290,28 @@ INVALID: list[tuple[str, JsonObject]] = [
     ("limit", limit(limit=True)),
     ("limit", limit(limit="5")),
     ("limit", limit(limit=TWO_POW_53)),
+    # schedules
+    ("schedule_id", put_schedule(schedule_id="plain", cron=5)),
+    ("schedule_id", {"type": "put_schedule", "cron": "* * * * *", "wire_name": "w"}),
+    ("schedule_id", {"type": "remove_schedule", "schedule_id": "q/" + "k" * 101}),
+    ("schedule_id", {"type": "trigger_schedule", "schedule_id": None}),
+    ("priority", put_schedule(priority=1, cron="x")),
+    ("cron", put_schedule(cron=5, time_zone=5)),
+    ("cron", put_schedule(cron=None)),
+    ("cron", put_schedule(cron="60 * * * *", time_zone="Nowhere")),
+    ("cron", put_schedule(cron="\ud800 * * * *")),
+    ("time_zone", put_schedule(time_zone="Nowhere", wire_name="")),
+    ("time_zone", put_schedule(time_zone=2)),
+    ("time_zone", put_schedule(time_zone="\ud800")),
+    ("wire_name", put_schedule(wire_name="w" * 129, payload="p" * 65_535)),
+    ("wire_name", put_schedule(wire_name="")),
+    ("payload", put_schedule(payload="p" * 65_535, tags=5)),
+    ("payload", put_schedule(payload="\udfff")),
+    ("tags[0]", put_schedule(tags=[""], retry=5)),
+    ("retry.max_attempts", put_schedule(retry={"max_attempts": 0}, catch_up="Never")),
+    ("catch_up", put_schedule(catch_up="skip", no_overlap=1)),
+    ("no_overlap", put_schedule(no_overlap=1)),
+    ("no_overlap", put_schedule(no_overlap="true")),
 ]
 
 
@@ -302,6 +328,13 @@ def test_the_first_wrong_field_is_named(field: str, command: JsonObject) -> None
 
 
 VALID: list[JsonObject] = [
+    put_schedule(),
+    put_schedule(time_zone=None, payload=None, tags=None, retry=None, catch_up=None, no_overlap=None),
+    put_schedule(cron=" 0/20\t*  3-5 * JAN  sun#1 ", time_zone="EST", catch_up="Coalesce", no_overlap=True),
+    put_schedule(wire_name="w" * 128, payload="p" * 65_534, tags=["a", {"b": "c"}]),
+    put_schedule(cron="0 0 29 2 *", time_zone="Etc/GMT-2", retry={"max_attempts": 1}),
+    {"type": "remove_schedule", "schedule_id": "q/" + "k" * 100},
+    {"type": "trigger_schedule", "schedule_id": "q/s", "command_id": "a b"},
     enqueue(),
     enqueue(queue="q" * 100, job_id="q" * 100 + "/" + "k" * 100),
     enqueue(job_id="default/A.b_C:d@e+f=g-9"),

@@ -26,7 +26,9 @@ BEYOND_A_SCHEMA = {
     "schedule_id": "contradiction",
     "tags": "count of distinct tags",
     "outcomes[0].add_tags": "count of distinct tags",
-    "payload": "depth, surrogates",
+    "payload": "depth, surrogates, size",
+    "cron": "an expression that never fires",
+    "time_zone": "the names of the zones",
     "outcomes[0].output": "depth, surrogates",
 }
 """Fields with a refusal that no schema can say; their other refusals are in the table too."""

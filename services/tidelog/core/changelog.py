@@ -1,7 +1,8 @@
 """The changelog of a partition: the newest state of each entity, and the state rebuilt from it.
 
-Keys are job ids, queue names, `?` before the id of a pending job, `>` before the name of an edge, and
-`@position`. They cannot meet: queue names, with which job ids begin, have none of these characters.
+Keys are job ids, queue names, `?` before the id of a pending job, `>` before the name of an edge, `%` before
+the id of a schedule, and `@position`. They cannot meet: queue names, with which job ids begin, have none of
+these characters.
 """
 
 from __future__ import annotations
@@ -24,11 +25,15 @@ from tidelog.core.pending import (
 )
 from tidelog.core.state import Job, PartitionState, Queue, Retention
 from tidelog.core.versioned import VERSION, UnreadableState, versioned
-from tidelog_events.identity import JobId, Partition, QueueName, Sequence
+from tidelog_events.cron import BUNDLED, ZoneDatabase
+from tidelog_events.identity import JobId, Partition, QueueName, ScheduleId, Sequence
 from tidelog_events.instants import NotAnInstant, format_instant, parse_instant
+from tidelog_events.schedule_record import ScheduleRecord
 from tidelog_events.wire import Unreadable, WireInstant, from_wire, to_wire
 
 POSITION_KEY: Final = "@position"
+SCHEDULE_MARK: Final = "%"
+"""Before the id of a schedule in its key."""
 _DERIVED: Final = ("waiting", "open_dependents", "lease_timer", "edges")
 
 
@@ -54,11 +59,27 @@ def take_changes(state: PartitionState) -> list[Change]:
     changes.extend(_queue_change(state, name) for name in state.dirty_queues)
     changes.extend(_admission_change(state, job_id) for job_id in state.dirty_admissions)
     changes.extend(_edge_change(state, key) for key in state.dirty_edges)
+    changes.extend(_schedule_change(state, schedule_id) for schedule_id in state.timetable.dirty)
     state.dirty_jobs.clear()
     state.dirty_queues.clear()
     state.dirty_admissions.clear()
     state.dirty_edges.clear()
+    state.timetable.dirty.clear()
     return changes
+
+
+def _schedule_change(state: PartitionState, schedule_id: ScheduleId) -> Change:
+    schedule = state.timetable.schedules.get(schedule_id)
+    value = None if schedule is None else orjson.dumps({**to_wire(schedule), "version": VERSION})
+    return Change(f"{SCHEDULE_MARK}{schedule_id}", value)
+
+
+def decode_schedule(raw: bytes) -> ScheduleRecord:
+    """The schedule of an entry. Raises `UnreadableState`."""
+    try:
+        return from_wire(ScheduleRecord, versioned(raw, "a schedule"))
+    except Unreadable as error:
+        raise UnreadableState(f"an entry of the state topic cannot be read: {error}") from None
 
 
 def _edge_change(state: PartitionState, key: EdgeKey) -> Change:
@@ -84,6 +105,7 @@ def position_change(state: PartitionState, positions: InputPositions) -> Change:
                 "commands": positions.commands,
                 "links": positions.links,
                 "admissions": state.next_admission,
+                "zones": state.timetable.release,
             }
         ),
     )
@@ -145,7 +167,7 @@ def decode_queue(raw: bytes) -> QueueSettings:
 
 def is_job_key(key: str) -> bool:
     """Whether an entry is a job's."""
-    return "/" in key and not key.startswith((PENDING_MARK, EDGE_MARK))
+    return "/" in key and not key.startswith((PENDING_MARK, EDGE_MARK, SCHEDULE_MARK))
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,14 +179,22 @@ class Restored:
 
 
 def restore(
-    entries: Iterable[tuple[str, bytes]], partition: Partition, partitions: int, retention: Retention
+    entries: Iterable[tuple[str, bytes]],
+    partition: Partition,
+    partitions: int,
+    retention: Retention,
+    zones: ZoneDatabase = BUNDLED,
 ) -> Restored:
     """Rebuild the state of a partition from the newest entry of each key.
+
+    With other `zones` than those by which the next ticks were computed, these are computed anew by the first
+    timer that fires.
 
     Raises:
         UnreadableState: an entry is of another version, or is not what was written here.
     """
     state = PartitionState(partition, partitions, retention)
+    state.timetable.zones = zones
     positions: InputPositions | None = None
     jobs: list[Job] = []
     pending: list[RestoredAdmission] = []
@@ -176,6 +206,9 @@ def restore(
             state.edges[edge.message.edge] = edge
         elif key.startswith(PENDING_MARK):
             pending.append(decode_admission(value))
+        elif key.startswith(SCHEDULE_MARK):
+            schedule = decode_schedule(value)
+            state.timetable.schedules[schedule.schedule_id] = schedule
         elif is_job_key(key):
             jobs.append(decode_job(value))
         else:
@@ -194,6 +227,10 @@ def restore(
         state.index(job)
         if not job.state.is_terminal:
             state.hold_parents(job)
+        if job.schedule_id is not None:
+            state.timetable.note_birth(job, job.schedule_id, job.enqueue_command_id)
+    for schedule in state.timetable.schedules.values():
+        state.timetable.index(schedule)
     _index_admissions(state, pending)
     _index_edges(state)
     return Restored(state, positions)
@@ -210,6 +247,8 @@ def _restore_position(state: PartitionState, raw: bytes) -> InputPositions:
             "admissions": int(admissions),
         }:
             state.next_admission = admissions
+            zones = written.get("zones")
+            state.timetable.release = zones if isinstance(zones, str) else None
             try:
                 state.now = parse_instant(now)
             except NotAnInstant as error:

@@ -25,7 +25,9 @@ from tidelog.core.link import (
 from tidelog.core.linking import dependent_ended, dependent_lives, link_parent, relink_late
 from tidelog.core.outcome import report
 from tidelog.core.retention import purge_ended
+from tidelog.core.schedule import put_schedule, remove_schedule, trigger_schedule
 from tidelog.core.state import PartitionState
+from tidelog.core.tick import tick_schedules
 from tidelog_events.commands import (
     Cancel,
     Claim,
@@ -33,10 +35,13 @@ from tidelog_events.commands import (
     Enqueue,
     Heartbeat,
     PauseQueue,
+    PutSchedule,
+    RemoveSchedule,
     Report,
     Requeue,
     ResumeQueue,
     SetConcurrencyLimit,
+    TriggerSchedule,
 )
 from tidelog_events.identity import QueueName, partition_of, queue_of
 from tidelog_events.instants import Instant
@@ -129,6 +134,12 @@ def _decide(decision: Decision, command: Command | Refusal, position: Position) 
             resume_queue(decision, command)
         case SetConcurrencyLimit():
             set_concurrency_limit(decision, command)
+        case PutSchedule():
+            put_schedule(decision, command)
+        case RemoveSchedule():
+            remove_schedule(decision, command)
+        case TriggerSchedule():
+            trigger_schedule(decision, command)
         case _:
             assert_never(command)
 
@@ -137,6 +148,8 @@ def fire_timers(state: PartitionState, now: Instant, limit: int = _NO_LIMIT) -> 
     """Decide what is due by itself at an instant, at most so many of each kind, and serve parked claims."""
     decision = _begin(state, now)
     expire_leases(decision, limit)
+    if state.timetable.schedules:
+        tick_schedules(decision, limit)
     purge_ended(decision, limit)
     stop_waiting(decision)
     touch_due_queues(decision)
@@ -178,6 +191,8 @@ def _queues_of(command: Command) -> list[QueueName]:
             return [command.queue]
         case Cancel() | Requeue():
             return [queue_of(command.job_id)]
+        case PutSchedule() | RemoveSchedule() | TriggerSchedule():
+            return [queue_of(command.schedule_id)]
         case Heartbeat():
             return [queue_of(row.job_id) for row in command.leases]
         case Report():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tidelog.core.state import Job, ParentAnswer, PartitionState
 from tidelog_events.identity import JobId, Sequence
+from tidelog_events.schedule_record import ScheduleRecord
 from tidelog_events.states import JobState
 from tidelog_events.transitions import (
     ConcurrencyLimitSet,
@@ -18,6 +19,9 @@ from tidelog_events.transitions import (
     QueuePaused,
     QueueResumed,
     Requeued,
+    ScheduleFact,
+    SchedulePut,
+    ScheduleRemoved,
     Transition,
 )
 
@@ -39,10 +43,11 @@ def evolve(state: PartitionState, event: Transition) -> None:
         case JobFact():
             _change(state, event)
         case Purged():
-            del state.jobs[event.job_id]
-            state.dirty_jobs[event.job_id] = None
+            _forget(state, event.job_id)
         case QueueFact():
             _set_queue(state, event)
+        case ScheduleFact():
+            _set_schedule(state, event)
 
 
 def _bear(state: PartitionState, event: Enqueued) -> None:
@@ -51,6 +56,8 @@ def _bear(state: PartitionState, event: Enqueued) -> None:
     job.enqueue_command_id = event.cause_command_id
     state.jobs[job.job_id] = job
     state.dirty_jobs[job.job_id] = None
+    if job.schedule_id is not None:
+        state.timetable.note_birth(job, job.schedule_id, job.enqueue_command_id)
     admission = state.admissions.get(job.job_id)
     if admission is not None:
         job.admission = admission.number
@@ -89,6 +96,9 @@ def _change(state: PartitionState, event: JobFact) -> None:
     if isinstance(event, JobTransition):
         job.ordinal = event.ordinal
         _leave(state, job, before)
+        if job.schedule_id is not None:
+            ends = before.is_terminal, job.state.is_terminal
+            state.timetable.note_step(job.schedule_id, was_ended=ends[0], is_ended=ends[1])
         if isinstance(event, Leased):
             job.lease = event.sequence
         elif isinstance(event, Requeued):
@@ -119,6 +129,29 @@ def _leave(state: PartitionState, job: Job, before: JobState) -> None:
             job.open_parents.clear()
         case JobState.SCHEDULED if job.state is not JobState.LEASED:
             state.forget_ready(state.queue(job.queue))
+
+
+def _forget(state: PartitionState, job_id: JobId) -> None:
+    job = state.jobs.pop(job_id)
+    state.dirty_jobs[job_id] = None
+    if job.schedule_id is not None:
+        state.timetable.note_purge(job, job.schedule_id, job.enqueue_command_id)
+
+
+def _set_schedule(state: PartitionState, event: ScheduleFact) -> None:
+    timetable = state.timetable
+    timetable.dirty[event.schedule_id] = None
+    if isinstance(event, ScheduleRemoved):
+        del timetable.schedules[event.schedule_id]
+        return
+    schedule = timetable.schedules.get(event.schedule_id)
+    if isinstance(event, SchedulePut) and schedule is None:
+        schedule = timetable.schedules[event.schedule_id] = ScheduleRecord.put(event)
+    elif schedule is None:
+        raise ImpossibleEvent(f"a {event.TYPE} event of {event.schedule_id}, which is no schedule")
+    else:
+        schedule.apply(event)
+    timetable.index(schedule)
 
 
 def _set_queue(state: PartitionState, event: QueueFact) -> None:

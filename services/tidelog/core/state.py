@@ -12,6 +12,7 @@ from itertools import islice
 from typing import TypeAlias
 
 from tidelog.core.link import EdgeKey, LinkParent
+from tidelog.core.timetable import Timetable
 from tidelog_events.bounds import MAX_CLAIMED_JOBS
 from tidelog_events.codec import encode_command
 from tidelog_events.commands import Cancel, Claim, Enqueue
@@ -239,6 +240,7 @@ class PartitionState:
         late_edges: those that wait for commands.
         dirty_jobs, dirty_queues, dirty_admissions, dirty_edges: what changed since the changelog was last
             written, in order.
+        timetable: its schedules.
     """
 
     partition: Partition
@@ -261,6 +263,7 @@ class PartitionState:
     late_edges: dict[EdgeKey, Edge] = field(default_factory=dict)
     dirty_admissions: dict[JobId, None] = field(default_factory=dict)
     dirty_edges: dict[EdgeKey, None] = field(default_factory=dict)
+    timetable: Timetable = field(default_factory=Timetable)
 
     @property
     def last_sequence(self) -> Sequence:
@@ -277,6 +280,10 @@ class PartitionState:
     def is_home_of(self, job_id: JobId) -> bool:
         """Whether this partition decides about that job."""
         return partition_of(queue_of(job_id), self.partitions) == self.partition
+
+    def is_taken(self, job_id: JobId) -> bool:
+        """Whether there is a job of that id, or one that asks after its parents."""
+        return job_id in self.jobs or job_id in self.admissions
 
     def life(self, job_id: JobId, enqueue_sequence: Sequence) -> Job | None:
         """The job of that id, unless it was purged or is another one by now."""
@@ -410,6 +417,10 @@ class PartitionState:
             yield self.lease_timers[0][0]
         if self.purge_timers:
             yield self.purge_timers[0][0]
+        if self.timetable.schedules:
+            tick = self.timetable.next_timer(self.now)
+            if tick is not None:
+                yield tick
         # They are in the order of their instants, since all of them wait equally long.
         yield from islice(self.contested.values(), 1)
         for queue in self.waiting_queues.values():

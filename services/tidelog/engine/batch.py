@@ -13,7 +13,7 @@ from tidelog.log.topics import Topics
 from tidelog_events.codec import encode_answer, encode_transition
 from tidelog_events.identity import JobId, Partition, partition_of, queue_of
 from tidelog_events.replies import Hello
-from tidelog_events.transitions import JobFact, Purged, QueueFact, Transition
+from tidelog_events.transitions import JobFact, Purged, QueueFact, ScheduleFact, Transition
 
 MESSAGE = ("message", b"1")
 """The header that tells a message between partitions from a command that was sent on."""
@@ -138,4 +138,6 @@ def _event_key(event: Transition) -> bytes:
             return event.job_id.encode()
         case QueueFact():
             return event.queue.encode()
+        case ScheduleFact():
+            return event.schedule_id.encode()
     raise TypeError(f"no key is known for a {event.TYPE!r} event")
