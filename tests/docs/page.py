@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack, redirect_stdout
 from inspect import CO_COROUTINE
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
 import asyncpg
@@ -37,7 +36,7 @@ _READY: Final = {
     "up": "Tidelog is up",
     "engine": "an engine starts",
     "projector": "a projector starts",
-    "worker": "starts",
+    "worker": " serves ",
 }
 """Commands that run until they are stopped, and what they say when they do their work."""
 
@@ -47,17 +46,14 @@ class Page:
 
     Args:
         folder: an empty one; it becomes the working directory.
-        variables: the environment's, where the installation is.
-        dsn: of the page's own database.
+        dsn: of the page's own database. All else is as without any settings: the log is a file in the folder.
     """
 
-    def __init__(
-        self, folder: Path, variables: Mapping[str, str], dsn: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def __init__(self, folder: Path, dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
         self._folder = folder
         self._dsn = dsn
         self._monkeypatch = monkeypatch
-        self._namespace: dict[str, object] = {"__name__": "__main__"}
+        self._namespace: dict[str, object] = {"__name__": "__main__", "until_state": self._until_state}
         self._roles = ExitStack()
         self._runner = asyncio.Runner()
         self._printed = ""
@@ -66,7 +62,7 @@ class Page:
         self._used = ""
         for name in [name for name in os.environ if name.startswith("TIDELOG_")]:
             monkeypatch.delenv(name)
-        for name, value in {**variables, "USER": "ann"}.items():
+        for name, value in {"TIDELOG_POSTGRES": dsn, "USER": "ann"}.items():
             monkeypatch.setenv(name, value)
         monkeypatch.chdir(folder)
         monkeypatch.syspath_prepend(folder)
@@ -93,9 +89,7 @@ class Page:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._runner.close()
         self._roles.close()
         for name, module in list(sys.modules.items()):
@@ -142,6 +136,7 @@ class Page:
                 self._printed = ""
             case ["tidelog", role, *_] if role in _READY:
                 process = self._roles.enter_context(Process.start(words[1:], self._folder, {}))
+                self._roles.callback(process.popen.kill)  # to end in order takes time, and nothing needs it
                 self._printed = process.expect(_READY[role])
             case ["tidelog", *arguments]:
                 result = CliRunner().invoke(app, arguments)
@@ -183,8 +178,7 @@ class Page:
     def _toml(self, block: Block) -> None:
         assert block.title == "tidelog.toml", f"{block}: TOML is for tidelog.toml; give it that title"
         with self._monkeypatch.context() as patched:
-            for name in ("TIDELOG_LOG", "TIDELOG_POSTGRES", "TIDELOG_PARTITIONS"):
-                patched.delenv(name, raising=False)
+            patched.delenv("TIDELOG_POSTGRES")
             _load_settings(block)
         (self._folder / block.title).unlink()  # the page's own installation stays where it is
 
@@ -205,6 +199,19 @@ class Page:
         connection = await asyncpg.connect(self._dsn)
         try:
             return await connection.fetch(query)
+        finally:
+            await connection.close()
+
+    async def _until_state(self, job_id: str, state: str) -> None:
+        """For hidden blocks: wait until Postgres shows a job in a state that may not last."""
+        connection = await asyncpg.connect(self._dsn)
+        try:
+            async with asyncio.timeout(SECONDS):
+                query = "SELECT 1 FROM tidelog.jobs WHERE job_id = $1 AND state = $2"
+                while True:
+                    if await connection.fetchval(query, job_id, state):
+                        return
+                    await asyncio.sleep(0)
         finally:
             await connection.close()
 

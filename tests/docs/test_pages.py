@@ -15,8 +15,7 @@ WITH_CODE = [page for page in PAGES if blocks_of(page)]
 def test_what_a_page_shows_is_so(
     page: Path, postgres_dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    variables = {"TIDELOG_POSTGRES": postgres_dsn, "TIDELOG_PARTITIONS": "3"}
-    with Page(tmp_path, variables, postgres_dsn, monkeypatch) as running:
+    with Page(tmp_path, postgres_dsn, monkeypatch) as running:
         for block in blocks_of(page):
             running.run(block)
         running.end()
