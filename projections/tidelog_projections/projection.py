@@ -20,7 +20,7 @@ from tidelog_projections.embedded import EmbeddedPostgres, embedded_folder
 from tidelog_projections.history import History
 from tidelog_projections.migration import ensure_schema
 from tidelog_projections.paging import DEFAULT_PAGE, JobFilter, JobOrder, JobPage
-from tidelog_projections.queries import HistoryStep, QueueDepths
+from tidelog_projections.queries import CancelRequest, HistoryStep, QueueDepths
 from tidelog_projections.workers import WorkerRow
 
 if TYPE_CHECKING:
@@ -212,6 +212,10 @@ class Projection:
     async def history(self, job_id: JobId) -> list[HistoryStep]:
         """The newest 64 steps of a job, oldest first; empty when there is no such job."""
         return await self._postgres.run(lambda connection: queries.history(connection, job_id))
+
+    async def cancel_requests(self, job_id: JobId) -> list[CancelRequest]:
+        """Who asked the worker of a job to stop, in this life of its id, oldest first; the newest 64."""
+        return await self._postgres.run(lambda connection: queries.cancel_requests(connection, job_id))
 
     async def queues(self) -> list[QueueDepths]:
         """Every queue with its settings and depths, by name."""

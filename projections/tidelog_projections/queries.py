@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from tidelog_events.bounds import MAX_HISTORY_ROWS
 from tidelog_events.identity import NO_SEQUENCE, JobId, Partition, Sequence, WorkerId
 from tidelog_events.instants import Instant
 from tidelog_events.record import JobRecord
@@ -48,6 +49,15 @@ class HistoryStep:
     sequence: Sequence
 
 
+class CancelRequest(NamedTuple):
+    """That somebody asked for a job to be cancelled while a worker held it. The log has it as a fact."""
+
+    at: Instant
+    actor: str | None
+    partition: Partition
+    sequence: Sequence
+
+
 @dataclass(frozen=True, slots=True)
 class QueueDepths:
     """A queue's settings, and how many of its jobs are in each of the seven states."""
@@ -67,6 +77,15 @@ _JOB: Final = f"{_RECORD} WHERE j.job_id = $1"
 _HISTORY: Final = (
     f"SELECT {', '.join(name for name, _ in STEP_COLUMNS)} FROM tidelog.job_transitions"
     " WHERE job_id = $1 ORDER BY ordinal"
+)
+# The audit has every cancel of the id that had an effect; those of earlier lives are older than this one's
+# birth, and one that cancelled at once is the last event of the row.
+_CANCEL_REQUESTS: Final = (
+    "SELECT a.at, a.actor, a.partition, a.sequence"
+    " FROM tidelog.audit a JOIN tidelog.jobs j ON j.job_id = a.target"
+    " WHERE a.target = $1 AND a.action = 'cancel' AND a.partition = j.partition"
+    " AND a.sequence > j.enqueue_sequence AND NOT (j.state = 'Cancelled' AND a.sequence = j.sequence)"
+    f" ORDER BY a.sequence DESC LIMIT {MAX_HISTORY_ROWS}"
 )
 _QUEUES: Final = (
     f"SELECT {', '.join(name for name, _ in QUEUE_COLUMNS)}, "
@@ -143,6 +162,12 @@ async def history(connection: Connection, job_id: JobId) -> list[HistoryStep]:
     """The newest 64 steps of a job, oldest first; empty when there is no such job."""
     rows = await connection.fetch(_HISTORY, shown(job_id))
     return [HistoryStep(**{**dict(row), "state": JobState(row["state"])}) for row in rows]
+
+
+async def cancel_requests(connection: Connection, job_id: JobId) -> list[CancelRequest]:
+    """The newest 64 requests to the worker of a job to stop, in this life of the id, oldest first."""
+    rows = await connection.fetch(_CANCEL_REQUESTS, shown(job_id))
+    return [CancelRequest(**dict(row)) for row in reversed(rows)]
 
 
 async def queues(connection: Connection) -> list[QueueDepths]:

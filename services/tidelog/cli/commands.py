@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from tidelog.cli import demo, doctor, enqueue, init, jobs, queues, rebuild, replay, roles
+from tidelog.cli import demo, doctor, enqueue, history, init, jobs, queues, rebuild, replay, roles
 from tidelog.cli.console import print_line
 from tidelog.cli.entry import command
 from tidelog.cli.logs import LogLevel, set_up_logging
@@ -54,7 +54,7 @@ _PANELS: dict[str, dict[str, Callable[..., Coroutine[None, None, None] | None]]]
         "enqueue": enqueue.enqueue,
         "jobs": jobs.jobs,
         "job": jobs.job,
-        "history": jobs.history,
+        "history": history.history,
         "cancel": jobs.cancel,
         "requeue": jobs.requeue,
     },

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from tidelog_events.instants import Instant
     from tidelog_events.record import JobRecord
     from tidelog_events.wire import Tag
-    from tidelog_projections.queries import HistoryStep
 
 
 class State(StrEnum):
@@ -77,8 +76,8 @@ async def jobs(
                 record.wire_name,
                 record.state.value,
                 str(record.attempt),
-                _time(record.due_time),
-                _cut(record.terminal_cause or ""),
+                shown_time(record.due_time),
+                cut(record.terminal_cause or ""),
                 _tags(record.tags),
             )
             for record in page.jobs
@@ -101,46 +100,11 @@ async def job(job_id: JobIdArgument, as_json: JsonOption = False) -> None:
         await catch_up(settings, projection, queue_of(known))
         record = await projection.job(known)
     if record is None:
-        raise _no_such_job(job_id)
+        raise no_such_job(job_id)
     if as_json:
         print_json(to_wire(record))
     else:
         print_table(("field", "value"), _fields(record))
-
-
-async def history(job_id: JobIdArgument, as_json: JsonOption = False) -> None:
-    """Show the steps of a job's life, the newest 64."""
-    from tidelog.client.checking import check_job_id
-    from tidelog_events.identity import queue_of
-
-    settings = read_settings()
-    known = check_job_id(job_id)
-    async with open_projection(settings) as projection:
-        await catch_up(settings, projection, queue_of(known))
-        steps = await projection.history(known)
-        if not steps and await projection.job(known) is None:
-            raise _no_such_job(job_id)
-    if not steps:
-        say(f"tidelog: no steps of {known} are kept (TIDELOG_HISTORY={settings.history}).")
-    if as_json:
-        print_json({"job_id": known, "transitions": [_written(step) for step in steps]})
-        return
-    print_table(
-        ("#", "at", "what", "state", "attempt", "by", "detail"),
-        [
-            (
-                str(step.ordinal),
-                _time(step.at),
-                step.type,
-                step.state.value,
-                str(step.attempt),
-                step.worker_id or step.actor or "",
-                _cut(_detail(step)),
-            )
-            for step in steps
-        ],
-        right=("#", "attempt"),
-    )
 
 
 async def cancel(
@@ -169,14 +133,17 @@ def print_result(result: str, about: dict[str, str | int | None], *, as_json: bo
         print_line(result)
 
 
-def _no_such_job(job_id: str) -> Refused:
+def no_such_job(job_id: str) -> Refused:
+    """What is said of an id that Postgres does not have."""
     return Refused(
         "NotFound",
-        f"There is no job {job_id!r}: it was never enqueued, or it ended so long ago that it was purged.",
+        f"There is no job {job_id!r}: it was never enqueued, or it ended so long ago that it was purged "
+        "(`tidelog history ID --from-log` tells).",
     )
 
 
-def _time(instant: Instant | None) -> str:
+def shown_time(instant: Instant | None) -> str:
+    """A time for people; nothing for none."""
     from tidelog_events.instants import format_instant
 
     return "" if instant is None else format_instant(instant)
@@ -189,26 +156,9 @@ def _tags(tags: tuple[Tag, ...]) -> str:
 _SHOWN = 80
 
 
-def _cut(text: str) -> str:
+def cut(text: str) -> str:
+    """A text for a cell, cut when it is long."""
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
-
-
-def _written(step: HistoryStep) -> dict[str, object]:
-    from tidelog_events.wire import to_wire
-
-    written: dict[str, object] = to_wire(step)
-    for name in ("at", "due_time", "lease_expiry"):
-        written[name] = _time(getattr(step, name)) or None
-    return written
-
-
-def _detail(step: HistoryStep) -> str:
-    """What is most worth knowing of a step."""
-    if step.error or step.terminal_cause:
-        return step.error or step.terminal_cause or ""
-    if step.lease_expiry is not None:
-        return f"lease until {_time(step.lease_expiry)}"
-    return f"due {_time(step.due_time)}" if step.due_time is not None else ""
 
 
 def _fields(record: JobRecord) -> list[tuple[str, str]]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from tidelog.clock import Clock, wall_clock
 from tidelog.core.changelog import restore
 from tidelog.core.state import PartitionState, Retention
-from tidelog.log.port import Isolation, LogUnavailable, TopicPartition
+from tidelog.log.port import TopicPartition
+from tidelog.log.scan import scan
 from tidelog.projector.decoding import entry_of
 from tidelog.projector.intake import take_in
 from tidelog_events.identity import Partition, Sequence
@@ -19,16 +19,11 @@ from tidelog_projections.fold import QueueSettings
 from tidelog_projections.rebuild import Rebuild, RestoredJob
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import Callable
 
-    from tidelog.log.port import Log, Record
+    from tidelog.log.port import Log
     from tidelog.log.topics import Topics
     from tidelog_projections.projection import Projection
-
-_BATCH_RECORDS: Final = 1_000
-_READ_SECONDS: Final = 1.0
-# A committed reader cannot pass an open transaction; the broker ends a dead writer's one after 15 s.
-_NO_PROGRESS_SECONDS: Final = 25.0
 
 
 @dataclass(slots=True)
@@ -91,7 +86,7 @@ async def _rebuild_partition(
     end = await log.end_offset(source)
     state = await _read_state(log, TopicPartition(topics.state, partition), now.partitions)
     is_first = True
-    async with aclosing(_read_to(log, source, end)) as batches:
+    async with aclosing(scan(log, source, end)) as batches:
         async for records, next_offset in batches:
             entries = [entry_of(record) for record in records]
             if is_first:
@@ -134,7 +129,7 @@ def _before(entries: list[LogEntry], partition: Partition, offset: int) -> Posit
 
 async def _read_state(log: Log, source: TopicPartition, partitions: int) -> PartitionState:
     newest: dict[str, bytes] = {}
-    async with aclosing(_read_to(log, source, await log.end_offset(source))) as batches:
+    async with aclosing(scan(log, source, await log.end_offset(source))) as batches:
         async for records, _ in batches:
             for record in records:
                 key = (record.key or b"").decode()
@@ -143,31 +138,3 @@ async def _read_state(log: Log, source: TopicPartition, partitions: int) -> Part
                 else:
                     newest[key] = record.value
     return restore(newest.items(), Partition(source.partition), partitions, Retention()).state
-
-
-async def _read_to(
-    log: Log, source: TopicPartition, end: int
-) -> AsyncGenerator[tuple[list[Record], int], None]:
-    """The committed records of a partition from its start up to an offset, and after each part where it ends.
-
-    Raises:
-        LogUnavailable: nothing more came for a while, although the end was not reached.
-    """
-    reader = await log.reader({source: await log.start_offset(source)}, Isolation.COMMITTED)
-    try:
-        progress = time.monotonic()
-        while (before := reader.position(source)) < end:
-            read = await reader.read(max_records=_BATCH_RECORDS, timeout=_READ_SECONDS)
-            # Not beyond: the end is also the end of a transaction, and half of one is no state.
-            records = [record for record in read if record.offset < end]
-            if records:
-                yield records, min(reader.position(source), end)
-            if reader.position(source) > before:
-                progress = time.monotonic()
-            elif time.monotonic() - progress > _NO_PROGRESS_SECONDS:
-                raise LogUnavailable(
-                    f"{source.topic}[{source.partition}] at {log.address} could be read to offset {before} "
-                    f"and not to its end, {end}, for {_NO_PROGRESS_SECONDS:.0f} s. Try again"
-                )
-    finally:
-        await reader.close()

@@ -1,0 +1,49 @@
+"""All of a partition from its start up to an end that is known, in parts, with a bound on silence.
+
+For readers that are not in a hurry and keep nothing: a rebuild, the whole history of a job.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator
+from typing import TYPE_CHECKING, Final
+
+from tidelog.log.port import Isolation, LogUnavailable, Record, TopicPartition
+
+if TYPE_CHECKING:
+    from tidelog.log.port import Log
+
+_BATCH_RECORDS: Final = 1_000
+_READ_SECONDS: Final = 1.0
+# A committed reader cannot pass an open transaction; the broker ends a dead writer's one after 15 s.
+_NO_PROGRESS_SECONDS: Final = 25.0
+
+
+async def scan(log: Log, source: TopicPartition, end: int) -> AsyncGenerator[tuple[list[Record], int], None]:
+    """The committed records of a partition from its start up to an offset, and after each part where it ends.
+
+    Close it (`contextlib.aclosing`) when you stop before its end.
+
+    Raises:
+        LogUnavailable: nothing more came for a while, although the end was not reached.
+        UnknownTopic: there is no such partition.
+    """
+    reader = await log.reader({source: await log.start_offset(source)}, Isolation.COMMITTED)
+    try:
+        progress = time.monotonic()
+        while (before := reader.position(source)) < end:
+            read = await reader.read(max_records=_BATCH_RECORDS, timeout=_READ_SECONDS)
+            # Not beyond: the end is also the end of a transaction, and half of one is no state.
+            records = [record for record in read if record.offset < end]
+            if records:
+                yield records, min(reader.position(source), end)
+            if reader.position(source) > before:
+                progress = time.monotonic()
+            elif time.monotonic() - progress > _NO_PROGRESS_SECONDS:
+                raise LogUnavailable(
+                    f"{source.topic}[{source.partition}] at {log.address} could be read to offset {before} "
+                    f"and not to its end, {end}, for {_NO_PROGRESS_SECONDS:.0f} s. Try again"
+                )
+    finally:
+        await reader.close()
