@@ -26,7 +26,8 @@ class ScheduleRecord:
 
     Attributes:
         settled_until: all ticks up to that instant are minted or skipped.
-        next_due: the next tick; None when there is none, and `error` then says why.
+        next_due: the next tick; None when there is none.
+        error: why a schedule that once was good cannot tick any longer.
         last_job_id: the newest instance, minted or triggered.
         last_minted_at: when it was.
         skipped_count: ticks that were skipped since the schedule was first put.

@@ -145,13 +145,15 @@ def _set_schedule(state: PartitionState, event: ScheduleFact) -> None:
         del timetable.schedules[event.schedule_id]
         return
     schedule = timetable.schedules.get(event.schedule_id)
+    before = None if schedule is None else schedule.next_due
     if isinstance(event, SchedulePut) and schedule is None:
         schedule = timetable.schedules[event.schedule_id] = ScheduleRecord.put(event)
     elif schedule is None:
         raise ImpossibleEvent(f"a {event.TYPE} event of {event.schedule_id}, which is no schedule")
     else:
         schedule.apply(event)
-    timetable.index(schedule)
+    if schedule.next_due != before:
+        timetable.index(schedule)
 
 
 def _set_queue(state: PartitionState, event: QueueFact) -> None:

@@ -24,7 +24,8 @@ _LATE: Final = 60 * SECOND
 _TICKS_IN_TIME: Final = _LATE // SECOND + 1
 """As many as there can be that are due by now and not missed."""
 _WEIGHT_BYTES: Final = 1_024
-"""A minted job counts once for every so many bytes of its payload against what one decision may do."""
+"""A schedule, and each job of it, counts once for every so many bytes of the payload that is written with it
+against what one decision may do."""
 
 
 def tick_schedules(decision: Decision, limit: int) -> None:
@@ -36,7 +37,7 @@ def tick_schedules(decision: Decision, limit: int) -> None:
     for schedule in due:
         if limit > 0:
             minted = settle(decision, schedule)
-            limit -= 1 + minted * (1 + len(schedule.payload) // _WEIGHT_BYTES)
+            limit -= (1 + minted) * (1 + len(schedule.payload) // _WEIGHT_BYTES)
         else:
             timetable.index(schedule)
 

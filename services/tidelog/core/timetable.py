@@ -63,10 +63,14 @@ class Timetable:
         """Let a schedule be found when its next tick is due."""
         if schedule.next_due is None:
             return
-        if len(self._ticks) > 2 * len(self.schedules) + _SWEEP_FLOOR:
-            self._ticks = [tick for tick in self._ticks if self._is_next(tick)]
-            heapify(self._ticks)
         heappush(self._ticks, (schedule.next_due, schedule.schedule_id))
+        if len(self._ticks) > 2 * len(self.schedules) + _SWEEP_FLOOR:
+            self._ticks = [
+                (other.next_due, schedule_id)
+                for schedule_id, other in self.schedules.items()
+                if other.next_due is not None
+            ]
+            heapify(self._ticks)
 
     def _is_next(self, tick: Tick) -> bool:
         schedule = self.schedules.get(tick[1])

@@ -11,7 +11,7 @@ from tidelog.core.state import PartitionState
 from tidelog.log.port import MAX_RECORD_BYTES, NewRecord, Record
 from tidelog.log.topics import Topics
 from tidelog_events.codec import encode_answer, encode_transition
-from tidelog_events.identity import JobId, Partition, partition_of, queue_of
+from tidelog_events.identity import JobId, Partition, ScheduleId, partition_of, queue_of
 from tidelog_events.replies import Hello
 from tidelog_events.transitions import JobFact, Purged, QueueFact, ScheduleFact, Transition
 
@@ -26,8 +26,8 @@ class Batch:
     """Collects what one transaction writes.
 
     Attributes:
-        size: in bytes: what was read and written, and for each job that changed the values that its state
-            will repeat.
+        size: in bytes: what was read and written, and for each job and schedule that changed the values that
+            its state will repeat.
         taken: how many records of the input it deals with.
     """
 
@@ -37,7 +37,7 @@ class Batch:
         self._partitions = partitions
         self._reply_partitions = reply_partitions
         self._records: list[NewRecord] = []
-        self._changed: set[JobId] = set()
+        self._changed: set[JobId | ScheduleId] = set()
         self.size = 0
         self.taken = 0
 
@@ -59,6 +59,8 @@ class Batch:
                 )
                 if isinstance(output, JobFact) and output.job_id not in self._changed:
                     self._count_state(decision.state, output.job_id)
+                elif isinstance(output, ScheduleFact) and output.schedule_id not in self._changed:
+                    self._count_schedule(decision.state, output.schedule_id)
             elif output.to is not None:
                 self._append(
                     self._topics.replies,
@@ -80,6 +82,12 @@ class Batch:
         job = state.jobs.get(job_id)
         if job is not None:
             self.size += len(job.payload) + len(job.output)
+
+    def _count_schedule(self, state: PartitionState, schedule_id: ScheduleId) -> None:
+        self._changed.add(schedule_id)
+        schedule = state.timetable.schedules.get(schedule_id)
+        if schedule is not None:
+            self.size += len(schedule.payload)
 
     def greet(self) -> None:
         """A `hello` to every partition of the replies: parked claims are to be sent again."""
