@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import pytest
 from tests.conformance.cluster import SECONDS, Cluster, append, read_count, read_to_end, record, values
@@ -20,6 +21,20 @@ async def test_the_position_follows_the_reading_and_meets_the_end(cluster: Clust
     assert offsets[1] < reader.position(tp) <= offsets[2]
     await read_count(reader, 1)
     assert reader.position(tp) == await log.end_offset(tp) == await log.end_offset(tp, Isolation.UNCOMMITTED)
+
+
+async def test_a_time_is_found_to_the_millisecond(cluster: Cluster, log: Log) -> None:
+    topic = await cluster.new_topic()
+    tp = TopicPartition(topic, 0)
+    assert await log.offset_at(tp, time.time()) == await log.end_offset(tp)
+    old = await append(log, *(record(topic, str(number)) for number in range(9)))
+    at = time.time() + 0.002
+    while time.time() < at + 0.002:
+        pass  # so that what comes now is later, on a clock of milliseconds
+    new = await append(log, *(record(topic, str(number)) for number in range(9)))
+    assert await log.offset_at(tp, 0.0) == old[0]
+    assert await log.offset_at(tp, at) == new[0]
+    assert await log.offset_at(tp, at + 3_600) == await log.end_offset(tp)
 
 
 async def test_seek_goes_back_and_forth(cluster: Cluster, log: Log) -> None:

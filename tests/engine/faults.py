@@ -120,6 +120,9 @@ class FaultyLog(Log):
     async def start_offset(self, tp: TopicPartition) -> int:
         return await self._log.start_offset(tp)
 
+    async def offset_at(self, tp: TopicPartition, at: float) -> int:
+        return await self._log.offset_at(tp, at)
+
     async def end_offset(self, tp: TopicPartition, isolation: Isolation = Isolation.COMMITTED) -> int:
         return await self._log.end_offset(tp, isolation)
 

@@ -205,6 +205,13 @@ class MemoryStore:
             partition = self._partition(tp.topic, tp.partition)
             return partition.start, partition.end
 
+    def offset_at(self, tp: TopicPartition, at: float) -> int:
+        """The offset of the first record that was appended then or later; the end without one."""
+        with self._lock:
+            partition = self._partition(tp.topic, tp.partition)
+            later = (entry.offset for entry in partition.entries if entry.appended_at >= at)
+            return next(later, partition.end)
+
     def open_writer(self, transactional_id: str) -> int:
         """Fence every earlier writer of this id; returns the epoch of the new one."""
         with self._lock:
@@ -469,6 +476,9 @@ class MemoryLog(_Connected, Log):
         isolation: Isolation = Isolation.COMMITTED,  # noqa: ARG002 - an append is seen whole or not at all
     ) -> int:
         return self._open_store().bounds(tp)[1]
+
+    async def offset_at(self, tp: TopicPartition, at: float) -> int:
+        return self._open_store().offset_at(tp, at)
 
     async def producer(self) -> Producer:
         return self._adopted(_MemoryProducer(self._open_store()))

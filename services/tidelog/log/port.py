@@ -354,6 +354,14 @@ class Log(ABC):
         """The offset that the next record will have at least. COMMITTED: held down by open transactions."""
 
     @abstractmethod
+    async def offset_at(self, tp: TopicPartition, at: float) -> int:
+        """The lowest offset of a record that was appended at a time (seconds since 1970) or after it.
+
+        The committed end when there is none. It goes by the clocks of those who append, to the millisecond:
+        where they differ, a record that is further on may be older.
+        """
+
+    @abstractmethod
     async def producer(self) -> Producer:
         """A producer for records that stand alone."""
 

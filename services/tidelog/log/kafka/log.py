@@ -106,6 +106,12 @@ class KafkaLog(Log):
         await self._topics.check_partitions([tp])
         return await self._offsets.end(tp, isolation)
 
+    async def offset_at(self, tp: TopicPartition, at: float) -> int:
+        self._refuse_closed()
+        await self._topics.check_partitions([tp])
+        found = await self._offsets.at(tp, at)
+        return await self._offsets.end(tp, Isolation.COMMITTED) if found is None else found
+
     async def producer(self) -> Producer:
         self._refuse_closed()
         return await self._adopted(await KafkaProducer.open(self._connection, self._topics))

@@ -41,6 +41,20 @@ class KafkaOffsets:
             async with asyncio.timeout(CONNECT_SECONDS):
                 return _only(await consumer.end_offsets([aiokafka.TopicPartition(*tp)]))
 
+    async def at(self, tp: TopicPartition, at: float) -> int | None:
+        """The offset of the first record that was written then (seconds since 1970) or later.
+
+        Raises:
+            LogUnavailable: no broker answered in time.
+        """
+        consumer = await self._consumer(Isolation.UNCOMMITTED)
+        with self._connection.explaining(f"a time in {tp.topic}[{tp.partition}] was looked up"):
+            async with asyncio.timeout(CONNECT_SECONDS):
+                times = {aiokafka.TopicPartition(*tp): max(0, round(at * 1_000))}
+                (found,) = (await consumer.offsets_for_times(times)).values()
+        offset: int | None = None if found is None else found.offset
+        return offset
+
     async def until_served(self, tps: Collection[TopicPartition]) -> None:
         """Wait until each of the partitions has a leader that answers. Raises `LogUnavailable`."""
         consumer = await self._consumer(Isolation.UNCOMMITTED)

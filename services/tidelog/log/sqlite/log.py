@@ -31,7 +31,7 @@ from tidelog.log.sqlite.append import SqliteProducer, SqliteWriter, open_epoch
 from tidelog.log.sqlite.cleaning import CLEAN_SECONDS, Cleaner
 from tidelog.log.sqlite.file import Clock, connect_reader, explain, prepare
 from tidelog.log.sqlite.groups import SqliteMember
-from tidelog.log.sqlite.read import SqliteReader, bounds_of
+from tidelog.log.sqlite.read import SqliteReader, bounds_of, offset_at
 from tidelog.log.sqlite.session import Session
 
 _WRITE_SECONDS = 10.0
@@ -105,6 +105,11 @@ class SqliteLog(Log):
         isolation: Isolation = Isolation.COMMITTED,  # noqa: ARG002 - an append is seen whole or not at all
     ) -> int:
         return self._bounds(tp)[1]
+
+    async def offset_at(self, tp: TopicPartition, at: float) -> int:
+        session = self._opened()
+        partition_id = session.topics[tp.topic].partition_id(tp.partition)
+        return session.snapshot(lambda connection: offset_at(connection, partition_id, at))
 
     async def producer(self) -> Producer:
         return self._adopted(SqliteProducer(self._opened()))

@@ -15,7 +15,7 @@ from itertools import accumulate
 from tidelog.log.port import LogUnavailable, Record, TopicPartition
 from tidelog.log.signalled import SignalledReader, out_of_range
 from tidelog.log.sqlite.append import decode_headers
-from tidelog.log.sqlite.file import OFFSET_BITS
+from tidelog.log.sqlite.file import OFFSET_BITS, milliseconds
 from tidelog.log.sqlite.session import Session
 
 MAX_READ_BYTES = 4 * 1024 * 1024
@@ -40,6 +40,10 @@ FROM (SELECT key, value, headers FROM records
       WHERE position >= ? AND position <= ? ORDER BY position)
 """
 
+_NEXT = (
+    "SELECT position, appended_at FROM records WHERE position >= ? AND position < ? ORDER BY position LIMIT 1"
+)
+
 Bounds = Mapping[int, tuple[int, int]]
 """By partition id: start and end offset."""
 
@@ -48,6 +52,24 @@ def bounds_of(connection: sqlite3.Connection, partition_ids: list[int]) -> Bound
     """The start and end offsets of the partitions."""
     (text,) = connection.execute(_BOUNDS, (json.dumps(partition_ids),)).fetchone()
     return {int(key): (start, end) for key, (start, end) in json.loads(text).items()}
+
+
+def offset_at(connection: sqlite3.Connection, partition_id: int, at: float) -> int:
+    """The offset of the first record that was appended then (seconds since 1970) or later, else the end.
+
+    By halves, as appends are in the order of time but where a clock was set back: to look at each of a
+    million records would block the loop.
+    """
+    low, high = bounds_of(connection, [partition_id])[partition_id]
+    base, oldest = partition_id << OFFSET_BITS, milliseconds(at)
+    while low < high:
+        middle = (low + high) // 2
+        found = connection.execute(_NEXT, (base + middle, base + high)).fetchone()
+        if found is None or found[1] >= oldest:
+            high = middle
+        else:
+            low = found[0] - base + 1
+    return low
 
 
 def records_of(
