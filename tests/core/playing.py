@@ -36,7 +36,7 @@ class Printed:
     @property
     def steps(self) -> list[str]:
         """Each transition as `type subject`."""
-        return [f"{event['type']} {event.get('job_id') or event['queue']}" for event in self.transitions]
+        return [f"{event['type']} {_subject(event)}" for event in self.transitions]
 
     @property
     def reply(self) -> WireObject:
@@ -61,6 +61,11 @@ class Printed:
         return reply
 
 
+def _subject(event: WireObject) -> str:
+    subject: str = event.get("job_id") or event.get("schedule_id") or event["queue"]
+    return subject
+
+
 class Script:
     """Partitions under virtual time, which starts at 2026-01-01T00:00:00Z."""
 
@@ -80,7 +85,7 @@ class Script:
         """Let time pass."""
         return self._play([{"at": until}])
 
-    def away(self, at: float, until: float) -> Printed:
+    def away(self, at: float, until: float | str) -> Printed:
         """Let the engine be away."""
         return self._play([{"at": at, "down_until": until}])
 
@@ -167,3 +172,15 @@ def resume(queue: str, **fields: object) -> WireObject:
 
 def limit(queue: str, bound: int | None, **fields: object) -> WireObject:
     return {"type": "set_concurrency_limit", "queue": queue, "limit": bound, **fields}
+
+
+def put_schedule(schedule_id: str, cron: str, **fields: object) -> WireObject:
+    return {"type": "put_schedule", "schedule_id": schedule_id, "cron": cron, "wire_name": "work", **fields}
+
+
+def remove_schedule(schedule_id: str, **fields: object) -> WireObject:
+    return {"type": "remove_schedule", "schedule_id": schedule_id, **fields}
+
+
+def trigger(schedule_id: str, **fields: object) -> WireObject:
+    return {"type": "trigger_schedule", "schedule_id": schedule_id, **fields}
