@@ -135,12 +135,22 @@ def _reader(parts: list[object]) -> Callable[[Any], Any] | None:
     return tuple if any(get_origin(part) is tuple for part in parts) else None
 
 
+def field_writers(cls: type) -> dict[str, Callable[[Any], Any]]:
+    """For each field whose form on the wire is not its form in memory: what makes the one of the other."""
+    hints = get_type_hints(cls, include_extras=True)
+    return {
+        field.name: part.write
+        for field in fields(cls)
+        for part in _parts(hints[field.name])
+        if isinstance(part, Wire)
+    }
+
+
 def _make_plan(cls: type) -> _Plan:
     hints = get_type_hints(cls, include_extras=True)
     names = tuple(field.name for field in fields(cls))
     parts = {name: _parts(hints[name]) for name in names}
     readers = {name: read for name in names if (read := _reader(parts[name])) is not None}
-    writers = {name: part.write for name in names for part in parts[name] if isinstance(part, Wire)}
     omitted = tuple(name for name in names if any(isinstance(part, OmittedWhenNone) for part in parts[name]))
     return _Plan(
         required=tuple(
@@ -148,7 +158,7 @@ def _make_plan(cls: type) -> _Plan:
             for field in fields(cls)
             if field.default is MISSING and field.default_factory is MISSING
         ),
-        write=_compiled_writer(names, getattr(cls, "TYPE", None), writers, omitted),
+        write=_compiled_writer(names, getattr(cls, "TYPE", None), field_writers(cls), omitted),
         read=_compiled_reader(cls, readers),
         omitted=omitted,
     )
@@ -171,8 +181,12 @@ def _compiled_writer(
     for name in omitted:
         lines += [f"    if written[{name!r}] is None:", f"        del written[{name!r}]"]
     lines.append("    return written")
-    namespace: dict[str, Any] = {f"write_{name}": write for name, write in writers.items()}
-    exec("\n".join(lines), namespace)  # noqa: S102  the text is made of the names of our own fields
+    return compiled_writer(lines, {f"write_{name}": write for name, write in writers.items()})
+
+
+def compiled_writer(lines: Sequence[str], namespace: dict[str, Any]) -> Callable[[Any], WireObject]:
+    """The function `write` of a text that is made of the names of our own fields."""
+    exec("\n".join(lines), namespace)  # noqa: S102
     compiled: Callable[[Any], WireObject] = namespace["write"]
     return compiled
 

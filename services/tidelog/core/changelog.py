@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import orjson
 
+from tidelog.core.entry import decode_job, encode_job
 from tidelog.core.link import EdgeKey
 from tidelog.core.pending import (
     EDGE_MARK,
@@ -34,7 +35,6 @@ from tidelog_events.wire import Unreadable, WireInstant, from_wire, to_wire
 POSITION_KEY: Final = "@position"
 SCHEDULE_MARK: Final = "%"
 """Before the id of a schedule in its key."""
-_DERIVED: Final = ("waiting", "open_dependents", "lease_timer", "edges")
 
 
 @dataclass(slots=True)
@@ -45,8 +45,7 @@ class InputPositions:
     links: int
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """An entry to be written; without a value it removes its key."""
 
     key: str
@@ -114,23 +113,6 @@ def position_change(state: PartitionState, positions: InputPositions) -> Change:
 def _job_change(state: PartitionState, job_id: JobId) -> Change:
     job = state.jobs.get(job_id)
     return Change(job_id, None if job is None else encode_job(job))
-
-
-def encode_job(job: Job) -> bytes:
-    """A job with all that the engine knows of it, less what follows from other entries."""
-    written = to_wire(job)
-    for name in _DERIVED:
-        del written[name]
-    written["version"] = VERSION
-    return orjson.dumps(written)
-
-
-def decode_job(raw: bytes) -> Job:
-    """The job that `encode_job` wrote. Raises `UnreadableState`."""
-    try:
-        return from_wire(Job, versioned(raw, "a job"))
-    except Unreadable as error:
-        raise UnreadableState(f"an entry of the state topic cannot be read: {error}") from None
 
 
 def _queue_change(state: PartitionState, name: QueueName) -> Change:
