@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     )
     from tidelog.client.newjob import NewJob
     from tidelog.jobs import JobRequest, Retry
+    from tidelog.observer.context import ObserverContext
+    from tidelog.observer.errors import BadObserver
     from tidelog.recurrence import daily, every, monthly, weekly
     from tidelog.settings import Settings, SettingsError
     from tidelog.worker.context import JobContext
@@ -38,9 +40,11 @@ if TYPE_CHECKING:
     from tidelog_events.record import JobRecord
     from tidelog_events.replies import Result
     from tidelog_events.states import DependencyMode, JobState
+    from tidelog_events.transitions import JobTransition, Transition
 
 __all__ = [
     "App",
+    "BadObserver",
     "BatchIncomplete",
     "Client",
     "ClientClosed",
@@ -51,11 +55,13 @@ __all__ = [
     "JobRecord",
     "JobRequest",
     "JobState",
+    "JobTransition",
     "NewJob",
     "NoProjection",
     "NotCancellable",
     "NotRequeueable",
     "NotSent",
+    "ObserverContext",
     "PayloadTooLarge",
     "ProjectionBehind",
     "ReplyTimeout",
@@ -66,6 +72,7 @@ __all__ = [
     "SettingsError",
     "TidelogError",
     "TooManyParents",
+    "Transition",
     "UnexpectedReply",
     "UnknownParent",
     "WaitTimeout",
@@ -83,12 +90,15 @@ _HOMES = (
     "tidelog.client.newjob",
     "tidelog.jobs",
     "tidelog.recurrence",
+    "tidelog.observer.context",
+    "tidelog.observer.errors",
     "tidelog.settings",
     "tidelog.worker.context",
     "tidelog_events.errors",
     "tidelog_events.record",
     "tidelog_events.replies",
     "tidelog_events.states",
+    "tidelog_events.transitions",
 )
 
 

@@ -1,16 +1,26 @@
-"""The application: its jobs, and the way to a client (contract section 8)."""
+"""The application: its jobs, its observers, and the way to a client (contract section 8)."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 
 from tidelog.client.client import Client
 from tidelog.jobs import JobDecorator, Retry, declare
 from tidelog.log.address import open_log
+from tidelog.observer.definition import (
+    DEFAULT_TIMEOUT,
+    HandlerT,
+    ObserverRegistry,
+    declare_observer,
+)
+from tidelog.observer.errors import BadObserver
+from tidelog.observer.filters import TagFilter, TransitionFilter
+from tidelog.observer.start import Start
 from tidelog.settings import Settings
 from tidelog.worker.registry import JobRegistry
 from tidelog_events.identity import DEFAULT_QUEUE
+from tidelog_events.retry import DEFAULT_RETRY
 from tidelog_projections.projection import Projection
 
 
@@ -23,11 +33,13 @@ class App:
 
     Attributes:
         registry: the declared jobs, for workers.
+        observers: the declared observers.
     """
 
     def __init__(self, settings: Settings | None = None) -> None:
         self._settings = settings
         self.registry = JobRegistry()
+        self.observers = ObserverRegistry()
 
     @property
     def settings(self) -> Settings:
@@ -60,6 +72,60 @@ class App:
                 the function has no form in JSON.
         """
         return declare(wire_name, queue=queue, retry=retry, timeout=timeout, register=self.registry.add)
+
+    def observer(
+        self,
+        observer_id: str,
+        *,
+        states: Iterable[str] | None = None,
+        types: Iterable[str] | None = None,
+        wire_names: Iterable[str] | None = None,
+        queue: str | None = None,
+        queues: Iterable[str] | None = None,
+        tags: Iterable[TagFilter] = (),
+        start: Start = "now",
+        timeout: float = DEFAULT_TIMEOUT,
+        retry: Retry | None = None,
+    ) -> Callable[[HandlerT], HandlerT]:
+        """Declare the decorated function as an observer of what happens to jobs.
+
+        It is called with the transition, with an `ObserverContext` if it declares a parameter of that type,
+        or with both; an `async def` runs on an event loop of the observer's own, a plain function in a
+        thread. Each event is delivered at least once, in order within a partition, so of each job.
+
+        Args:
+            observer_id: names the consumer group; 1 to 100 characters of `A-Z a-z 0-9 . _ -`, once per
+                application. Another id is another observer, which begins at its `start`.
+            states: the states, after the transition, that it wants to hear of; all when absent.
+            types: types of transitions, facts such as `queue_paused` or `purged` included; when absent all
+                that change a job's state.
+            wire_names, queue, queues: of the job; all when absent.
+            tags: the job must have each of them: `"label"` or `{"key": "value"}`.
+            start: where it begins when it has never run: `"now"`, `"beginning"`, or a time.
+            timeout: seconds that one try may take.
+            retry: how often a delivery is tried, and the delays; ten tries with growing delays when absent.
+                Then the event becomes a dead letter.
+
+        Raises:
+            BadObserver: one of these is wrong, or there is an observer of that id.
+        """
+        if queue is not None and queues is not None:
+            raise BadObserver(f"observer {observer_id!r} has both queue and queues; say one of them.")
+        return declare_observer(
+            observer_id,
+            filter=TransitionFilter.of(
+                f"observer {observer_id!r}",
+                types=types,
+                states=states,
+                wire_names=wire_names,
+                queues=queues if queue is None else [queue],
+                tags=tags,
+            ),
+            start=start,
+            timeout=timeout,
+            retry=DEFAULT_RETRY if retry is None else retry.policy,
+            register=self.observers.add,
+        )
 
     @asynccontextmanager
     async def client(self) -> AsyncIterator[Client]:

@@ -63,6 +63,24 @@ class Topics:
         """The consumer group that shares the partitions among the projectors."""
         return f"{self.prefix}-projector"
 
+    @property
+    def observer_groups(self) -> str:
+        """What the names of all observers' groups begin with."""
+        return f"{self.prefix}-observer-"
+
+    @property
+    def redrive_groups(self) -> str:
+        """What the names of the groups that redrive dead letters begin with."""
+        return f"{self.prefix}-redrive-"
+
+    def observer_group(self, observer_id: str) -> str:
+        """The consumer group that shares the partitions of the log among the processes of an observer."""
+        return f"{self.observer_groups}{observer_id}"
+
+    def redrive_group(self, observer_id: str) -> str:
+        """The group whose offset says up to where an observer's dead letters have been redriven."""
+        return f"{self.redrive_groups}{observer_id}"
+
     def transactional_id(self, partition: int) -> str:
         """Under which the one engine of a partition writes."""
         return f"{self.prefix}-engine-{partition}"

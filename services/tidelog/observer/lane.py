@@ -1,0 +1,182 @@
+"""One partition of an observer: its events one after another, each resolved before the next begins."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
+
+from tidelog.core.versioned import UnreadableState
+from tidelog.log.port import LogUnavailable, Record
+from tidelog.observer.delivery import LAST_DELAY, Deliveries
+from tidelog.observer.jobs import FollowedJobs
+from tidelog.pausing import pause
+from tidelog_events.codec import Undecodable, UnknownVersion, decode_transition
+from tidelog_events.errors import TidelogError
+from tidelog_events.transitions import Transition
+
+_logger: Final = logging.getLogger("tidelog.observer")
+
+MOST_WAITING: Final = 1_000
+"""Records of a partition that are read and wait; with so many its reading is paused, the others go on."""
+_FEW_WAITING: Final = MOST_WAITING // 2
+_BREATHER: Final = 100
+"""Events that are passed over before the loop is let go of."""
+_FIRST_DELAY: Final = 0.1
+
+_T = TypeVar("_T")
+
+
+class Lane:
+    """The work on one partition, from the moment that it falls to this process until it is lost.
+
+    Attributes:
+        partition: which one.
+        position: the offset of the first record that is not resolved: what may be committed.
+        committed: what was committed last.
+        read_to: the offset of the next record to be read.
+        stopped: why it cannot go on without a person; None as long as it can.
+        is_paused: whether its reading is paused.
+    """
+
+    def __init__(self, deliveries: Deliveries, partition: int, position: int) -> None:
+        self.partition = partition
+        self.position = position
+        self.committed = position
+        self.read_to = position
+        self.stopped: TidelogError | None = None
+        self.is_paused = False
+        self._deliveries = deliveries
+        self._filter = deliveries.definition.filter
+        self._jobs = FollowedJobs(deliveries.log, deliveries.topics, partition)
+        self._waiting: deque[Record] = deque()
+        self._arrived = asyncio.Event()
+        self._stop = asyncio.Event()
+        self._task = asyncio.create_task(self._run(), name=f"tidelog observer partition {partition}")
+
+    @property
+    def is_full(self) -> bool:
+        """Whether enough records wait."""
+        return len(self._waiting) >= MOST_WAITING
+
+    @property
+    def has_room(self) -> bool:
+        """Whether more should be read."""
+        return len(self._waiting) < _FEW_WAITING
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing of it runs any more."""
+        return self._task.done()
+
+    def put(self, records: list[Record], read_to: int) -> None:
+        """The next records, and the offset behind them and the gaps that follow."""
+        self._waiting.extend(records)
+        self.read_to = read_to
+        if not self._waiting:
+            self.position = read_to
+        self._arrived.set()
+
+    def ask_to_stop(self) -> None:
+        """Begin nothing more. The try that runs may finish."""
+        self._stop.set()
+        self._arrived.set()
+
+    def halt(self, error: TidelogError) -> None:
+        """Stop here: a person has to look at it. The other partitions go on."""
+        self.stopped = error
+        self.ask_to_stop()
+        _logger.critical(
+            "observer %s stops at partition %d, offset %d: %s",
+            self._deliveries.definition.observer_id,
+            self.partition,
+            self.position,
+            error,
+        )
+
+    async def end(self, *, timeout: float) -> None:
+        """Stop, wait for what runs, and cut it off when it takes longer."""
+        self.ask_to_stop()
+        await asyncio.wait([self._task], timeout=timeout)
+        self._task.cancel()
+        await asyncio.wait([self._task])
+
+    def failure(self) -> BaseException | None:
+        """What ended it that should not have."""
+        if not self._task.done() or self._task.cancelled():
+            return None
+        return self._task.exception()
+
+    async def _run(self) -> None:
+        passed = 0
+        while not self._stop.is_set():
+            if not self._waiting:
+                self._arrived.clear()
+                await self._arrived.wait()
+                continue
+            record = self._waiting[0]
+            if not await self._resolve(record):
+                return
+            self._waiting.popleft()
+            self.position = record.offset + 1 if self._waiting else self.read_to
+            passed += 1
+            if passed % _BREATHER == 0:
+                await asyncio.sleep(0)
+
+    async def _resolve(self, record: Record) -> bool:
+        """Whether the record is done with; False when a stop came first."""
+        try:
+            event = decode_transition(record.value)
+        except Undecodable as error:
+            return await self._deliveries.reject(record, str(error), self._stop)
+        except UnknownVersion as error:
+            self.halt(error)
+            return False
+        if event is None:
+            return True
+        self._jobs.pass_by(event, record.offset)
+        if not self._filter.concerns(event):
+            self._deliveries.counters.passed += 1
+            return True
+        if self._filter.tags:
+            has_tags = await self._patiently(lambda: self._has_tags(event, record))
+            if has_tags is None:
+                return False
+            if not has_tags:
+                self._deliveries.counters.passed += 1
+                return True
+        return await self._deliveries.deliver(
+            event, record, self._stop, find_job=lambda: self._jobs.job(event, record.offset)
+        )
+
+    async def _has_tags(self, event: Transition, record: Record) -> bool:
+        job = await self._jobs.job(event, record.offset)
+        if job is None and getattr(event, "job_id", None) is not None:
+            # Nothing that may be wanted is lost: an event too many can be told, one too few cannot.
+            _logger.warning(
+                "observer %s: the log has forgotten how %s began; event %d-%d is delivered without a look at "
+                "its tags",
+                self._deliveries.definition.observer_id,
+                getattr(event, "job_id", None),
+                event.partition,
+                event.sequence,
+            )
+            return True
+        return job is not None and self._filter.tags.issubset(job.tags)
+
+    async def _patiently(self, ask: Callable[[], Awaitable[_T]]) -> _T | None:
+        """The answer of the log, whenever it comes; None when a stop comes first."""
+        delay = _FIRST_DELAY
+        while not self._stop.is_set():
+            try:
+                return await ask()
+            except LogUnavailable as error:
+                self._deliveries.counters.retries += 1
+                _logger.warning("an observer asks the log again in %.1f s: %s", delay, error)
+                await pause(self._stop, delay)
+                delay = min(delay * 2, LAST_DELAY)
+            except UnreadableState as error:
+                self.halt(error)
+        return None

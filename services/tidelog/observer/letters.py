@@ -1,0 +1,80 @@
+"""Looking at an observer's dead letters, and asking for their redrive: for people, from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final
+
+from tidelog.log.port import GroupDescription, Log, TopicPartition
+from tidelog.log.tail import newest_records
+from tidelog.log.topics import Topics
+from tidelog.observer.dead_letters import DeadLetter, RedriveRequest, home_of
+from tidelog.observer.look_back import read_to
+from tidelog_events.instants import Instant
+
+_APPEND_SECONDS: Final = 10.0
+_LOOK_SECONDS: Final = 10.0
+
+
+async def open_letters(log: Log, topics: Topics, observer_id: str) -> list[DeadLetter]:
+    """The dead letters of an observer that are not redriven, the oldest first; each event once.
+
+    Raises:
+        LogUnavailable: the log does not answer.
+    """
+    groups = await log.groups(topics.redrive_group(observer_id))
+    found = await all_open_letters(log, topics, {observer_id}, groups)
+    return [letter for _, letter in found[observer_id]]
+
+
+async def all_open_letters(
+    log: Log, topics: Topics, observer_ids: Collection[str], redrive_groups: Collection[GroupDescription]
+) -> dict[str, list[tuple[int, DeadLetter]]]:
+    """The open letters of several observers, each with its offset, in one pass over their topic."""
+    topic = topics.observer_dead_letters
+    count = await log.partitions(topic)
+    homes = {observer_id: home_of(topic, observer_id, count) for observer_id in observer_ids}
+    done = {group.name: group.committed for group in redrive_groups}
+    first = {
+        observer_id: done.get(topics.redrive_group(observer_id), {}).get(home, 0)
+        for observer_id, home in homes.items()
+    }
+    letters: dict[str, dict[tuple[int, int], tuple[int, DeadLetter]]] = {one: {} for one in observer_ids}
+    for home, newest in (await newest_records(log, set(homes.values()), timeout=_LOOK_SECONDS)).items():
+        begin = min(first[one] for one in observer_ids if homes[one] == home)
+        reader = await log.reader({home: max(begin, await log.start_offset(home))})
+        try:
+            async for record in read_to(reader, home, newest.offset + 1):
+                letter = DeadLetter.read(record)
+                if letter is not None and record.offset >= first.get(letter.observer_id, newest.offset + 1):
+                    # A letter that stands twice is one: the later place, so that a request means both.
+                    letters[letter.observer_id][letter.identity] = (record.offset, letter)
+        finally:
+            await reader.close()
+    return {one: sorted(found.values(), key=lambda item: item[0]) for one, found in letters.items()}
+
+
+async def request_redrive(
+    log: Log, topics: Topics, observer_id: str, *, actor: str, at: Instant, limit: int | None = None
+) -> int:
+    """Ask for the redrive of an observer's open letters, or of the oldest ones; how many they are.
+
+    The observer's own process carries it out, now or when it next runs. Asked for twice, it is done once.
+
+    Raises:
+        LogUnavailable, OutcomeUnknown: the request may not stand in the log. Ask again.
+    """
+    groups = await log.groups(topics.redrive_group(observer_id))
+    found = (await all_open_letters(log, topics, {observer_id}, groups))[observer_id][:limit]
+    if not found:
+        return 0
+    topic = topics.observer_dead_letters
+    home: TopicPartition = home_of(topic, observer_id, await log.partitions(topic))
+    through = max(offset for offset, _ in found)
+    producer = await log.producer()
+    try:
+        request = RedriveRequest(observer_id, through, actor, at)
+        await producer.append([request.record(home)], timeout=_APPEND_SECONDS)
+    finally:
+        await producer.close()
+    return len(found)

@@ -1,0 +1,268 @@
+"""Events are delivered at least once and in order, and committed only when they are resolved."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from dataclasses import replace
+
+import pytest
+from tests.engine.house import eventually
+from tests.observer.stage import HASTY, NEVER, PARTITIONS, Seen, Stage
+
+from tidelog.jobs import Retry
+from tidelog.observer.context import ObserverContext
+from tidelog.observer.lane import MOST_WAITING
+from tidelog_events.transitions import Transition
+
+
+def numbered(partition: int, count: int, first: int = 0) -> list[str]:
+    return [f"{partition}-{sequence}" for sequence in range(first, first + count)]
+
+
+async def test_a_backlog_is_worked_off_in_order_and_committed(stage: Stage) -> None:
+    count = 2 * MOST_WAITING + 1  # more than a lane takes at once
+    for events in stage.partitions:
+        await events.enqueued(count)
+    seen = Seen()
+    async with stage.observing(seen.handler()) as observer:
+        await eventually(lambda: len(seen) == PARTITIONS * count)
+        await stage.partitions[1].enqueued(2)
+        await eventually(lambda: len(seen) == PARTITIONS * count + 2)
+    assert seen.keys(0) == numbered(0, count)
+    assert seen.keys(1) == numbered(1, count + 2)
+    assert observer.counters.delivered == len(seen)
+    assert await stage.committed() == {p: await stage.end(p) for p in range(PARTITIONS)}
+
+
+async def test_what_was_delivered_is_not_delivered_again_after_a_restart(stage: Stage) -> None:
+    await stage.partitions[0].enqueued(3)
+    seen = Seen()
+    for round_ in range(1, 3):
+        async with stage.observing(seen.handler()):
+            await eventually(lambda round_=round_: len(seen) == 3 * round_)  # type: ignore[misc]
+        await stage.partitions[0].enqueued(3)
+    assert seen.keys() == numbered(0, 6)
+
+
+async def test_a_plain_function_runs_in_a_thread_and_takes_the_transition(stage: Stage) -> None:
+    await stage.partitions[0].enqueued(3)
+    told: list[tuple[Transition, str]] = []
+
+    def handle(transition: Transition) -> None:
+        told.append((transition, threading.current_thread().name))
+
+    async with stage.observing(handle):
+        await eventually(lambda: len(told) == 3)
+    assert [event for event, _ in told] == stage.partitions[0].written
+    assert all(name.startswith("tidelog-observer-watch") for _, name in told)
+
+
+async def test_a_failure_is_tried_again_and_holds_back_its_partition_alone(stage: Stage) -> None:
+    release = threading.Event()
+    seen = Seen()
+    for events in stage.partitions:
+        await events.enqueued(3)
+    handler = seen.handler(failing=lambda context: context.idempotency_key == "0-1" and not release.is_set())
+    async with stage.observing(handler, retry=Retry(max_attempts=1_000, delays=[0])):
+        await eventually(lambda: len(seen.keys(1)) == 3 and seen.keys(0).count("0-1") >= 3)
+        assert not seen.has("0-2")
+        release.set()
+        await eventually(lambda: seen.has("0-2"))
+    tries = [context.try_number for context in seen.contexts if context.idempotency_key == "0-1"]
+    assert tries == list(range(1, len(tries) + 1))
+    assert await stage.dead_letters() == []
+
+
+async def test_after_the_last_try_the_event_is_a_dead_letter_and_the_rest_goes_on(stage: Stage) -> None:
+    await stage.partitions[0].enqueued(3)
+    seen = Seen()
+    async with stage.observing(seen.handler(failing=lambda context: context.sequence == 1)) as observer:
+        await eventually(lambda: seen.has("0-2"))
+    assert seen.keys() == ["0-0", *3 * ["0-1"], "0-2"]
+    assert (observer.counters.failed_tries, observer.counters.dead_lettered) == (3, 1)
+    [letter] = await stage.dead_letters()
+    assert (letter.observer_id, letter.partition, letter.sequence, letter.tries) == ("watch", 0, 1, 3)
+    assert letter.error == "ValueError: not 0-1"
+    assert "stage.py" in letter.detail
+    [record] = await stage.dead_letter_records()
+    assert record.key == b"watch"
+    headers = dict(record.headers)
+    assert {"kind", "observer", "error", "partition", "sequence", "tries", "at"} <= headers.keys()
+
+
+async def test_the_default_back_off_is_that_of_jobs(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    await stage.partitions[0].enqueued(1)
+    seen = Seen()
+    async with stage.observing(seen.handler(failing=lambda _: True), retry=Retry()):
+        await eventually(lambda: "the next is in 2 s" in caplog.text)
+    # A stop does not wait for the next try, and nothing is committed past it.
+    assert (await stage.committed())[0] == 0
+    assert await stage.dead_letters() == []
+
+
+@pytest.mark.parametrize("kind", ["hanging", "blocking", "thread"])
+async def test_a_handler_that_does_not_end_is_left_behind(stage: Stage, kind: str) -> None:
+    release = threading.Event()
+    seen = Seen()
+
+    async def hanging(context: ObserverContext) -> None:
+        seen.take(context)
+        while context.sequence == 1 and not release.is_set():
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                continue  # it does not let itself be cancelled
+
+    async def blocking(context: ObserverContext) -> None:
+        seen.take(context)
+        if context.sequence == 1:
+            release.wait(NEVER)
+
+    def thread(context: ObserverContext) -> None:
+        seen.take(context)
+        if context.sequence == 1:
+            release.wait(NEVER)
+
+    handler = {"hanging": hanging, "blocking": blocking, "thread": thread}[kind]
+    other = Seen()
+    await stage.partitions[0].enqueued(3)
+    try:
+        async with (
+            stage.observing(handler, timeout=0.05, retry=Retry(max_attempts=2, delays=[0])),
+            stage.observing(other.handler(), "other"),
+        ):
+            # Another observer of the same process is not held up.
+            await eventually(lambda: other.keys() == numbered(0, 3))
+            await eventually(lambda: seen.keys() == ["0-0", "0-1", "0-1", "0-2"])
+        [letter] = await stage.dead_letters()
+        assert letter.error == "TimeoutError: the handler did not end within 0.05 s"
+    finally:
+        release.set()
+
+
+async def test_a_cancelled_handler_that_ends_is_not_left_behind(stage: Stage) -> None:
+    cancelled = threading.Event()
+
+    async def handle(_transition: Transition) -> None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
+
+    await stage.partitions[0].enqueued(1)
+    async with stage.observing(handle, timeout=0.05, retry=Retry(max_attempts=1)) as observer:
+        await eventually(lambda: observer.counters.dead_lettered == 1)
+    assert cancelled.is_set()
+
+
+async def test_a_stop_lets_the_running_delivery_finish(stage: Stage) -> None:
+    begun, release = threading.Event(), threading.Event()
+    seen = Seen()
+
+    def handle(context: ObserverContext) -> None:
+        seen.take(context)
+        begun.set()
+        release.wait(NEVER)
+
+    await stage.partitions[0].enqueued(3)
+    async with stage.observing(handle):
+        await eventually(begun.is_set)
+        asyncio.get_running_loop().call_later(0.05, release.set)
+    assert seen.keys() == ["0-0"]
+    assert (await stage.committed())[0] == 1
+
+
+async def test_a_stop_does_not_wait_beyond_the_grace_time(stage: Stage) -> None:
+    begun, release = threading.Event(), threading.Event()
+    hung, again = Seen(), Seen()
+
+    def handle(context: ObserverContext) -> None:
+        hung.take(context)
+        begun.set()
+        release.wait(NEVER)
+
+    await stage.partitions[0].enqueued(1)
+    try:
+        async with stage.observing(handle, settings=replace(HASTY, grace_seconds=0.0), timeout=NEVER):
+            await eventually(begun.is_set)
+        assert (await stage.committed())[0] == 0
+        async with stage.observing(again.handler()):
+            await eventually(lambda: again.keys() == ["0-0"])
+    finally:
+        release.set()
+
+
+async def test_what_cannot_be_read_is_a_dead_letter(stage: Stage) -> None:
+    events = stage.partitions[0]
+    await events.put_raw((b"q/1", b"{"), (b"q/1", b'{"type": "unheard of"}'))
+    await events.enqueued(1)
+    seen = Seen()
+    async with stage.observing(seen.handler()):
+        await eventually(lambda: len(seen) == 1)
+    [letter] = await stage.dead_letters()
+    assert (letter.value, letter.sequence, letter.tries) == (b"{", None, 0)
+
+
+async def test_an_unknown_version_stops_its_partition_and_names_it(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    await stage.partitions[0].put_raw((b"q/1", b'{"type": "enqueued", "version": 2}'))
+    await stage.partitions[1].enqueued(1)
+    seen = Seen()
+    async with stage.observing(seen.handler()) as observer:
+        await eventually(lambda: len(seen) == 1 and bool(observer.stopped))
+        assert "version 2" in str(observer.stopped[0])
+        await stage.partitions[1].enqueued(1)
+        await eventually(lambda: len(seen) == 2)
+    assert (await stage.committed())[0] == 0
+    assert "stops at partition 0, offset 0" in caplog.text
+
+
+async def test_a_second_process_takes_over_its_share_and_nothing_is_lost(stage: Stage) -> None:
+    one, two = Seen(), Seen()
+    async with stage.observing(one.handler()) as first:
+        await stage.partitions[0].enqueued(50)
+        await stage.partitions[1].enqueued(50)
+        async with stage.observing(two.handler(), share=1):
+            await eventually(lambda: len(first.assignment) == 1)
+            for events in stage.partitions:
+                await events.enqueued(20)
+            await eventually(lambda: len({*one.keys(), *two.keys()}) == 140)
+        assert two.keys()
+        await eventually(lambda: len(first.assignment) == PARTITIONS)
+        await stage.partitions[0].enqueued(1)
+        await stage.partitions[1].enqueued(1)
+        await eventually(lambda: len({*one.keys(), *two.keys()}) == 142)
+    for seen in (one, two):
+        for partition in range(PARTITIONS):
+            keys = [int(key.partition("-")[2]) for key in seen.keys(partition)]
+            assert keys == sorted(keys)
+
+
+async def test_a_lost_partition_is_not_committed_and_a_running_try_may_finish(stage: Stage) -> None:
+    begun, release = threading.Event(), threading.Event()
+    one, two = Seen(), Seen()
+
+    def slow(context: ObserverContext) -> None:
+        one.take(context)
+        begun.set()
+        release.wait(NEVER)
+
+    for events in stage.partitions:
+        await events.enqueued(2)
+    try:
+        async with stage.observing(slow, timeout=NEVER) as first:
+            await eventually(begun.is_set)
+            await eventually(lambda: len(one) == 2)
+            async with stage.observing(two.handler(), share=1) as second:
+                [moved] = second.assignment
+                await eventually(lambda: two.keys() == numbered(moved, 2))
+                await eventually(lambda: moved not in first.assignment)
+                release.set()
+                await eventually(lambda: len(one) == 3)
+    finally:
+        release.set()
+    assert one.keys(moved) == [f"{moved}-0"]  # begun before it was lost, and no more of it
+    assert await stage.committed() == {0: 2, 1: 2}
