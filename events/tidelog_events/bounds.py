@@ -13,6 +13,8 @@ MAX_TEXT_BYTES = 8_192
 record of a job can outgrow what a log takes."""
 MAX_HISTORY_ROWS = 64
 """Transition rows kept per job in the projection; the log keeps all."""
+MAX_SCHEDULE_SKIPS = 64
+"""Skipped ticks kept per schedule in the projection; the log keeps as many as each decision lists."""
 MAX_TAGS = 32
 """Tags of one command or outcome."""
 MAX_JOB_TAGS = 128

@@ -21,6 +21,7 @@ from tidelog_events.transitions import (
     Purged,
     QueueFact,
     RetryScheduled,
+    ScheduleFact,
     Succeeded,
     Transition,
 )
@@ -44,6 +45,7 @@ from tidelog_projections.rows import (
     tag_parts,
     whole_row,
 )
+from tidelog_projections.schedule_rows import read_schedules, write_schedules
 from tidelog_projections.statements import Columns, insert, put, replace, unnest
 from tidelog_projections.text import shown
 from tidelog_projections.workers import PUT_WORKERS
@@ -206,7 +208,14 @@ def _position_row(position: Position) -> tuple[int, int, int, int]:
 
 
 async def _fold(connection: Connection, events: list[Transition], history: History) -> Changes:
-    changes = Changes(await _read_jobs(connection, events), await _read_queues(connection, events), history)
+    changes = Changes(
+        await _read_jobs(connection, events),
+        await _read_queues(connection, events),
+        history,
+        await read_schedules(
+            connection, (event.schedule_id for event in events if isinstance(event, ScheduleFact))
+        ),
+    )
     for event in events:
         changes.add(event)
     return changes
@@ -248,6 +257,7 @@ async def write_changes(connection: Connection, changes: Changes) -> None:
     await _put_steps(connection, changes)
     await _put_depths_and_queues(connection, changes)
     await put(connection, PUT_WORKERS, changes.workers.rows())
+    await write_schedules(connection, changes.schedules)
     await put(
         connection,
         _PUT_AUDIT,

@@ -1,4 +1,4 @@
-"""From events to changes of rows, without a database: what a batch does to jobs, queues, depths and audit.
+"""From events to changes of rows, without a database: what a batch does to jobs, queues, schedules and audit.
 
 The record of a job is folded by `JobRecord` itself, the one fold of the project. An event never changes a row
 that is newer than it: after a rebuild the rows may be ahead of the position.
@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
-from tidelog_events.identity import NO_SEQUENCE, JobId, Partition, QueueName, Sequence
+from tidelog_events.identity import NO_SEQUENCE, JobId, Partition, QueueName, ScheduleId, Sequence
 from tidelog_events.instants import Instant
 from tidelog_events.record import JobRecord
+from tidelog_events.schedule_record import ScheduleRecord
 from tidelog_events.states import JobState
 from tidelog_events.transitions import (
     Cancelled,
@@ -29,10 +30,15 @@ from tidelog_events.transitions import (
     QueueResumed,
     Requeued,
     RetryScheduled,
+    ScheduleFact,
+    SchedulePut,
+    ScheduleRemoved,
+    ScheduleTriggered,
     Succeeded,
     Transition,
 )
 from tidelog_projections.history import History
+from tidelog_projections.schedules import ScheduleChanges
 from tidelog_projections.text import shown_tags
 from tidelog_projections.worker_fold import WorkerChanges
 
@@ -105,6 +111,11 @@ _QUEUE_ACTIONS: Final[dict[type[QueueFact], str]] = {
     QueueResumed: "resume_queue",
     ConcurrencyLimitSet: "set_concurrency_limit",
 }
+_SCHEDULE_ACTIONS: Final[dict[type[ScheduleFact], str]] = {
+    SchedulePut: "put_schedule",
+    ScheduleRemoved: "remove_schedule",
+    ScheduleTriggered: "trigger_schedule",
+}
 
 
 class Changes:
@@ -115,6 +126,7 @@ class Changes:
             not be read for this, tags only for jobs to which an event adds some.
         queues: the stored settings of the queues that the events set.
         history: which steps are kept.
+        schedules: the stored record of each schedule that the events name and that has a row.
     """
 
     def __init__(
@@ -122,11 +134,13 @@ class Changes:
         jobs: Mapping[JobId, JobRecord],
         queues: Mapping[QueueName, QueueSettings] | None = None,
         history: History = History.DETAIL,
+        schedules: Mapping[ScheduleId, ScheduleRecord] | None = None,
     ) -> None:
         self._stored = jobs
         self._history = history
         self.jobs: dict[JobId, JobChange] = {}
         self.queues: dict[QueueName, QueueSettings] = dict(queues or {})
+        self.schedules = ScheduleChanges(schedules or {})
         self.audit: list[AuditRow] = []
         self.depths: Counter[tuple[QueueName, JobState]] = Counter()
         self.workers = WorkerChanges()
@@ -140,6 +154,8 @@ class Changes:
             self._purged(event)
         elif isinstance(event, QueueFact):
             self._queue_fact(event)
+        elif isinstance(event, ScheduleFact):
+            self._schedule_fact(event)
 
     def put(self, record: JobRecord, parents: tuple[JobId, ...]) -> None:
         """Take in the finished record of a job that has no row, as a rebuild reads it."""
@@ -202,6 +218,12 @@ class Changes:
         if event.sequence > settings.sequence:
             self.queues[event.queue] = _set(settings, event)
         self._audit(event, action, event.queue)
+
+    def _schedule_fact(self, event: ScheduleFact) -> None:
+        self.schedules.add(event)
+        action = _SCHEDULE_ACTIONS.get(type(event))
+        if action is not None:
+            self._audit(event, action, event.schedule_id)
 
     def _count(
         self, queue: QueueName, partition: Partition, before: JobState | None, after: JobState | None

@@ -7,12 +7,13 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final, Self
 
-from tidelog_events.identity import JobId, Partition, QueueName, Sequence
+from tidelog_events.identity import JobId, Partition, QueueName, ScheduleId, Sequence
 from tidelog_events.instants import Instant
 from tidelog_events.record import JobRecord
+from tidelog_events.schedule_view import ScheduleSkip, ScheduleView
 from tidelog_events.states import JobState
 from tidelog_events.wire import Tag
-from tidelog_projections import apply, archive, queries, workers
+from tidelog_projections import apply, archive, queries, schedule_queries, workers
 from tidelog_projections.archive import ArchivedJob, ArchivePage
 from tidelog_projections.batch import Batch, Position
 from tidelog_projections.connection import SCHEMA, Postgres
@@ -220,6 +221,20 @@ class Projection:
     async def queues(self) -> list[QueueDepths]:
         """Every queue with its settings and depths, by name."""
         return await self._postgres.run(queries.queues)
+
+    async def schedules(self, queue: QueueName | None = None) -> list[ScheduleView]:
+        """All schedules, or those of a queue, by id."""
+        return await self._postgres.run(lambda connection: schedule_queries.schedules(connection, queue))
+
+    async def schedule(self, schedule_id: ScheduleId) -> ScheduleView | None:
+        """One schedule; None when there is none (any more)."""
+        return await self._postgres.run(lambda connection: schedule_queries.schedule(connection, schedule_id))
+
+    async def schedule_skips(self, schedule_id: ScheduleId) -> list[ScheduleSkip]:
+        """The newest 64 ticks of a schedule that were skipped, oldest first."""
+        return await self._postgres.run(
+            lambda connection: schedule_queries.schedule_skips(connection, schedule_id)
+        )
 
     async def wait_for(self, partition: Partition, sequence: Sequence, *, timeout: float) -> bool:
         """Wait until the events of a partition up to `sequence` can be read; False after `timeout` seconds.

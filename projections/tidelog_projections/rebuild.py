@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from tidelog_events.identity import JobId
     from tidelog_events.record import JobRecord
+    from tidelog_events.schedule_record import ScheduleRecord
     from tidelog_projections.batch import Batch, Position
     from tidelog_projections.connection import Connection, Postgres
 
@@ -87,16 +88,24 @@ class Rebuild:
             yield cls(connection, postgres.address, history, archive=archive)
 
     async def restore(
-        self, queues: Iterable[QueueSettings], jobs: Iterable[RestoredJob], position: Position
+        self,
+        queues: Iterable[QueueSettings],
+        schedules: Iterable[ScheduleRecord],
+        jobs: Iterable[RestoredJob],
+        position: Position,
     ) -> None:
         """Write the state of one partition, and where its log of transitions begins.
 
         Args:
             queues: settings of its queues. Their `sequence` is to be -1: what the log holds is set over them.
+            schedules: all its schedules.
             jobs: all its jobs.
             position: before the first transition that the log still holds.
         """
-        await self._write(Changes({}, {settings.queue: settings for settings in queues}))
+        changes = Changes({}, {settings.queue: settings for settings in queues})
+        for schedule in schedules:
+            changes.schedules.put(schedule)
+        await self._write(changes)
         rest = iter(jobs)
         while chunk := list(islice(rest, _ROWS_AT_ONCE)):
             changes = Changes({})

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         PayloadTooLarge,
         ProjectionBehind,
         ReplyTimeout,
+        ScheduleNotFound,
         SendUnconfirmed,
         TooManyParents,
         UnexpectedReply,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
         WireNameTooLong,
     )
     from tidelog.client.newjob import NewJob
+    from tidelog.client.schedule import Schedule
     from tidelog.jobs import JobRequest, Retry
     from tidelog.observer.context import ObserverContext
     from tidelog.observer.errors import BadObserver
@@ -39,13 +41,15 @@ if TYPE_CHECKING:
     from tidelog_events.errors import TidelogError
     from tidelog_events.record import JobRecord
     from tidelog_events.replies import Result
-    from tidelog_events.states import DependencyMode, JobState
+    from tidelog_events.schedule_view import ScheduleView
+    from tidelog_events.states import CatchUp, DependencyMode, JobState
     from tidelog_events.transitions import JobTransition, Transition
 
 __all__ = [
     "App",
     "BadObserver",
     "BatchIncomplete",
+    "CatchUp",
     "Client",
     "ClientClosed",
     "CommandRefused",
@@ -67,6 +71,9 @@ __all__ = [
     "ReplyTimeout",
     "Result",
     "Retry",
+    "Schedule",
+    "ScheduleNotFound",
+    "ScheduleView",
     "SendUnconfirmed",
     "Settings",
     "SettingsError",
@@ -88,6 +95,7 @@ _HOMES = (
     "tidelog.client.client",
     "tidelog.client.errors",
     "tidelog.client.newjob",
+    "tidelog.client.schedule",
     "tidelog.jobs",
     "tidelog.recurrence",
     "tidelog.observer.context",
@@ -97,6 +105,7 @@ _HOMES = (
     "tidelog_events.errors",
     "tidelog_events.record",
     "tidelog_events.replies",
+    "tidelog_events.schedule_view",
     "tidelog_events.states",
     "tidelog_events.transitions",
 )

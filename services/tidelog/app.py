@@ -1,12 +1,15 @@
-"""The application: its jobs, its observers, and the way to a client (contract section 8)."""
+"""The application: its jobs, schedules and observers, and the way to a client (contract section 8)."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 
 from tidelog.client.client import Client
-from tidelog.jobs import JobDecorator, Retry, declare
+from tidelog.client.errors import InvalidCommand, shown
+from tidelog.client.newjob import TagLike
+from tidelog.client.schedule import Schedule
+from tidelog.jobs import JobDecorator, JobRequest, Retry, declare
 from tidelog.log.address import open_log
 from tidelog.observer.definition import (
     DEFAULT_TIMEOUT,
@@ -17,10 +20,13 @@ from tidelog.observer.definition import (
 from tidelog.observer.errors import BadObserver
 from tidelog.observer.filters import TagFilter, TransitionFilter
 from tidelog.observer.start import Start
+from tidelog.scheduling.registry import ScheduleRegistry, check_owner
 from tidelog.settings import Settings
 from tidelog.worker.registry import JobRegistry
+from tidelog.worker.signature import DefinitionError
 from tidelog_events.identity import DEFAULT_QUEUE
 from tidelog_events.retry import DEFAULT_RETRY
+from tidelog_events.states import CatchUp
 from tidelog_projections.projection import Projection
 
 
@@ -30,16 +36,25 @@ class App:
     Args:
         settings: where log and Postgres are. When absent they are read from the environment and
             `tidelog.toml` at the first need, so that to import an application's module needs neither.
+        name: tells the schedules of this application from those of others in the same installation; needed
+            for `--prune-schedules` only. Keep it for ever.
 
     Attributes:
+        name: as said.
         registry: the declared jobs, for workers.
         observers: the declared observers.
+        schedules: the declared schedules, which workers put at their start.
+
+    Raises:
+        DefinitionError: the name is empty, too long, or not printable.
     """
 
-    def __init__(self, settings: Settings | None = None) -> None:
+    def __init__(self, settings: Settings | None = None, *, name: str | None = None) -> None:
         self._settings = settings
+        self.name = None if name is None else check_owner(name)
         self.registry = JobRegistry()
         self.observers = ObserverRegistry()
+        self.schedules = ScheduleRegistry()
 
     @property
     def settings(self) -> Settings:
@@ -126,6 +141,61 @@ class App:
             retry=DEFAULT_RETRY if retry is None else retry.policy,
             register=self.observers.add,
         )
+
+    def schedule(
+        self,
+        schedule_id: str,
+        cron: str,
+        job: JobRequest | str,
+        payload: object = None,
+        *,
+        time_zone: str = "UTC",
+        catch_up: CatchUp | str = CatchUp.SKIP,
+        no_overlap: bool = False,
+        tags: Sequence[TagLike] = (),
+        retry: Retry | None = None,
+    ) -> Schedule:
+        """Declare that jobs are enqueued by themselves, at the times of a cron expression.
+
+        Workers of the application put it there when they start (`tidelog worker`, `tidelog up`); one that is
+        there with the same definition is left alone. One that is declared no more stays until it is removed.
+
+        Args:
+            schedule_id: `<queue>/<name>`; its jobs run on that queue, which must be the job's own.
+            cron: five fields, or six with leading seconds, or what `every`, `daily`, `weekly` or `monthly`
+                return.
+            job: what `handler.job(...)` returned; its arguments and its retry policy are those of each job.
+                A wire name when the handler lives elsewhere.
+            payload: any JSON value, for a wire name only.
+            time_zone: an IANA zone, such as `Europe/Berlin`, in which the expression is meant.
+            catch_up: what becomes of ticks that no engine was there for, or only more than a minute late:
+                `Skip` records them, `Coalesce` enqueues one job for the latest of them.
+            no_overlap: skip a tick while a job of the schedule has not ended.
+            tags: labels and key-value pairs of its jobs, at most 32.
+            retry: instead of the description's policy.
+
+        Raises:
+            DefinitionError: one of these is wrong, or the id is declared already.
+            ValueError: a payload beside a description.
+        """
+        try:
+            schedule = Schedule(
+                schedule_id,
+                cron,
+                job,
+                payload,
+                time_zone=time_zone,
+                catch_up=catch_up,
+                no_overlap=no_overlap,
+                tags=tags,
+                retry=retry,
+            )
+        except InvalidCommand as error:
+            raise DefinitionError(
+                f"The schedule {shown(schedule_id)} cannot be declared: {error.message}."
+            ) from None
+        self.schedules.add(schedule)
+        return schedule
 
     @asynccontextmanager
     async def client(self) -> AsyncIterator[Client]:

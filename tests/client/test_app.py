@@ -70,6 +70,7 @@ def test_the_exported_names_are_these() -> None:
     assert sorted(tidelog.__all__) == [
         "App",
         "BatchIncomplete",
+        "CatchUp",
         "Client",
         "ClientClosed",
         "CommandRefused",
@@ -89,6 +90,9 @@ def test_the_exported_names_are_these() -> None:
         "ReplyTimeout",
         "Result",
         "Retry",
+        "Schedule",
+        "ScheduleNotFound",
+        "ScheduleView",
         "SendUnconfirmed",
         "Settings",
         "SettingsError",
@@ -98,6 +102,10 @@ def test_the_exported_names_are_these() -> None:
         "UnknownParent",
         "WaitTimeout",
         "WireNameTooLong",
+        "daily",
+        "every",
+        "monthly",
+        "weekly",
     ]
     assert all(hasattr(tidelog, name) for name in tidelog.__all__)
 

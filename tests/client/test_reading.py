@@ -10,8 +10,10 @@ from tests.client.core_engine import PARTITIONS, TOPICS, CoreEngine, ProbedLog, 
 
 from tidelog.client.client import Client
 from tidelog.client.errors import NoProjection, ProjectionBehind, WaitTimeout
-from tidelog_events.identity import JobId, Partition, Sequence, partition_of
+from tidelog_events.identity import JobId, Partition, QueueName, ScheduleId, Sequence, partition_of, queue_of
 from tidelog_events.record import JobRecord
+from tidelog_events.schedule_record import SCHEDULE_FIELDS
+from tidelog_events.schedule_view import ScheduleView
 from tidelog_events.states import JobState
 
 
@@ -52,6 +54,26 @@ class Table:
         except TimeoutError:
             return None
         return await self.job(job_id)
+
+    async def schedule(self, schedule_id: ScheduleId) -> ScheduleView | None:
+        found = [
+            view for view in await self.schedules(queue_of(schedule_id)) if view.schedule_id == schedule_id
+        ]
+        return found[0] if found else None
+
+    async def schedules(self, queue: QueueName | None = None) -> list[ScheduleView]:
+        if self.engine is None:
+            return []
+        return [
+            ScheduleView(
+                **{name: getattr(schedule, name) for name in SCHEDULE_FIELDS},
+                last_job_state=None,
+                last_skipped=None,
+            )
+            for state in self.engine.states
+            for schedule in state.timetable.schedules.values()
+            if queue is None or schedule.queue == queue
+        ]
 
     async def close(self) -> None:
         self.closed += 1

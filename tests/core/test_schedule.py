@@ -95,15 +95,14 @@ class TestPutting:
         assert printed.steps == ["schedule_ticked q/s", f"enqueued {tick_id(4_200)}"]
         assert printed.transitions[1]["wire_name"] == "other"
 
-    def test_the_same_definition_again_is_written_again_and_misses_no_tick(self) -> None:
+    def test_the_same_definition_again_writes_nothing_and_misses_no_tick(self) -> None:
         script = Script()
         script.do(0, put_schedule("q/s", MINUTELY))
 
-        assert script.do(59, put_schedule("q/s", MINUTELY)).steps == ["schedule_put q/s"]
+        assert script.do(59, put_schedule("q/s", MINUTELY)).steps == []
         assert script.do(60, put_schedule("q/s", MINUTELY)).steps == [
             "schedule_ticked q/s",
             f"enqueued {tick_id(60)}",
-            "schedule_put q/s",
         ]
 
     def test_missed_ticks_of_the_old_definition_are_settled_first(self) -> None:

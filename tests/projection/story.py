@@ -70,6 +70,18 @@ class Story:
         self.state.now = until
         return events
 
+    def be_away(self, seconds: float) -> list[Transition]:
+        """Let time pass without anybody there: what has fallen due meanwhile is late."""
+        until = Instant(self.state.now + round(seconds * SECOND))
+        events: list[Transition] = []
+        while (due := self.state.next_timer()) is not None and due <= until:
+            fired = fire_timers(self.state, until)
+            events += self._keep(fired)
+            if not fired.outputs:
+                break
+        self.state.now = until
+        return events
+
     def changelog(self, topics: Topics) -> list[NewRecord]:
         """What an engine would write to the state topic for everything since the last call."""
         positions = position_change(self.state, InputPositions(commands=self._commands, links=0))
@@ -112,6 +124,7 @@ def random_story(seed: int, steps: int) -> Story:
         (_report, 10),
         (_on_a_job, 4),
         (_on_a_queue, 2),
+        (_on_a_schedule, 2),
         (_pass_time, 3),
     )
     for _ in range(steps):
@@ -178,5 +191,28 @@ def _on_a_queue(story: Story, choose: random.Random) -> None:
             story.do(control, queue=queue, actor="bob\0")
 
 
+def _on_a_schedule(story: Story, choose: random.Random) -> None:
+    schedule_id = f"{choose.choice(_QUEUES)}/every-{choose.choice('ab')}"
+    match choose.choice(
+        ["put_schedule", "put_schedule", "put_schedule", "trigger_schedule", "remove_schedule"]
+    ):
+        case "put_schedule":
+            story.do(
+                "put_schedule",
+                schedule_id=schedule_id,
+                cron=choose.choice(["0 */6 * * *", "30 3 * * *", "0 0 L * *"]),
+                time_zone=choose.choice(["UTC", "Europe/Berlin"]),
+                wire_name="nul\0name",
+                payload={"text": "x\0y", "big": 10**30},
+                tags=choose.sample(_TAGS, 2),
+                catch_up=choose.choice(["Skip", "Coalesce"]),
+                no_overlap=choose.choice([True, False]),
+                actor=choose.choice([None, "ann\0"]),
+            )
+        case other:
+            story.do(other, schedule_id=schedule_id, actor="bob\0")
+
+
 def _pass_time(story: Story, choose: random.Random) -> None:
-    story.pass_time(choose.choice([1, 1, 1, 5, 5, 60, 60, 1_000, DAY, 15 * DAY]))
+    pass_time = choose.choice([story.pass_time, story.pass_time, story.be_away])
+    pass_time(choose.choice([1, 1, 1, 5, 5, 60, 60, 1_000, DAY, 15 * DAY]))

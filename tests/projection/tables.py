@@ -15,6 +15,9 @@ _EVERYTHING = {
     "job_dependencies": "SELECT * FROM job_dependencies",
     "queues": "SELECT * FROM queues",
     "queue_depths": "SELECT * FROM queue_depths",
+    "schedules": "SELECT s.*, payload::text AS payload, tags::text AS tags, retry::text AS retry"
+    " FROM schedules s",
+    "schedule_skips": "SELECT * FROM schedule_skips",
     "audit": "SELECT * FROM audit",
     "jobs_archive": "SELECT a.*, payload::text AS payload, output::text AS output, retry::text AS retry"
     " FROM jobs_archive a",

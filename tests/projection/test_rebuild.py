@@ -87,7 +87,7 @@ async def test_rows_that_are_ahead_of_the_position_are_not_set_back(
     half = len(events) // 2
     async with Rebuild.begin(projection.postgres) as new:
         jobs = [RestoredJob(job, tuple(job.parents)) for job in story.state.jobs.values()]
-        await new.restore([], jobs, Position(PARTITION))
+        await new.restore([], [], jobs, Position(PARTITION))
         await new.apply(batch_of(events[:half]))
         await new.finish()
     for first in range(half, len(events), 10):
@@ -103,7 +103,7 @@ async def test_a_projector_that_runs_meanwhile_goes_on(projection: Projection, t
     async with running(Projector(log, TOPICS, projection)):
         assert await projection.wait_for(PARTITION, Sequence(49), timeout=20)
         async with Rebuild.begin(projection.postgres) as new:
-            await new.restore([], [], Position(PARTITION))
+            await new.restore([], [], [], Position(PARTITION))
             await new.apply(batch_of(story.events[:20]))
             await append(log, [*records_of(story.events[50:60], TOPICS)])
             assert await projection.wait_for(PARTITION, Sequence(59), timeout=20)
@@ -130,7 +130,7 @@ async def test_a_rebuild_that_fails_leaves_the_old_projection(projection: Projec
     await projection.apply(batch_of(story.events))
     before = await tables.everything()
     async with Rebuild.begin(projection.postgres) as new:
-        await new.restore([], [], Position(PARTITION))
+        await new.restore([], [], [], Position(PARTITION))
         with pytest.raises(SequenceGap):
             await new.apply(batch_of(random_story(seed=1, steps=30).events[5:]))
     assert await tables.everything() == before

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from tidelog.cli import demo, doctor, enqueue, history, init, jobs, queues, rebuild, replay, roles
+from tidelog.cli import demo, doctor, enqueue, history, init, jobs, queues, rebuild, replay, roles, schedules
 from tidelog.cli.console import print_line
 from tidelog.cli.entry import command
 from tidelog.cli.logs import LogLevel, set_up_logging
@@ -63,6 +63,12 @@ _PANELS: dict[str, dict[str, Callable[..., Coroutine[None, None, None] | None]]]
         "pause": queues.pause,
         "resume": queues.resume,
         "limit": queues.limit,
+    },
+    "Schedules": {
+        "schedules": schedules.schedules,
+        "schedule": schedules.schedule,
+        "trigger": schedules.trigger,
+        "unschedule": schedules.unschedule,
     },
     "Roles": {"engine": roles.engine, "worker": roles.worker, "projector": roles.projector},
     "Installation": {

@@ -12,11 +12,12 @@ from tidelog.cli.exits import Refused
 from tidelog.cli.freshness import catch_up
 from tidelog.cli.options import ActorOption, JobIdArgument, JsonOption, TimeoutOption
 from tidelog.cli.session import open_client, open_projection, read_settings
-from tidelog.cli.values import read_tag
+from tidelog.cli.values import read_queue, read_tag
 
 if TYPE_CHECKING:
     from tidelog_events.instants import Instant
     from tidelog_events.record import JobRecord
+    from tidelog_events.schedule_record import ScheduleRecord
     from tidelog_events.wire import Tag
 
 
@@ -46,15 +47,11 @@ async def jobs(
     as_json: JsonOption = False,
 ) -> None:
     """List jobs, the latest due first."""
-    from tidelog_events.identity import InvalidName, queue_name
     from tidelog_events.states import JobState
     from tidelog_events.wire import to_wire
 
     settings = read_settings()
-    try:
-        checked = None if queue is None else queue_name(queue)
-    except InvalidName as error:
-        raise Refused("Invalid", f"{error}.") from None
+    checked = None if queue is None else read_queue(queue)
     async with open_projection(settings) as projection:
         await catch_up(settings, projection, checked)
         page = await projection.jobs(
@@ -104,7 +101,7 @@ async def job(job_id: JobIdArgument, as_json: JsonOption = False) -> None:
     if as_json:
         print_json(to_wire(record))
     else:
-        print_table(("field", "value"), _fields(record))
+        print_fields(record)
 
 
 async def cancel(
@@ -161,7 +158,7 @@ def cut(text: str) -> str:
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
 
 
-def _fields(record: JobRecord) -> list[tuple[str, str]]:
+def print_fields(record: JobRecord | ScheduleRecord) -> None:
     """Every field of a record in words; what is empty stays visible as empty."""
     import orjson
 
@@ -176,4 +173,4 @@ def _fields(record: JobRecord) -> list[tuple[str, str]]:
         else:
             text = "" if value is None else orjson.dumps(value).decode()
         shown.append((name, text))
-    return shown
+    print_table(("field", "value"), shown)

@@ -23,6 +23,9 @@ def current_user() -> str:
 
 
 JobIdArgument: TypeAlias = Annotated[str, typer.Argument(metavar="ID", help="The job's id: <queue>/<key>.")]
+ScheduleIdArgument: TypeAlias = Annotated[
+    str, typer.Argument(metavar="ID", help="The schedule's id: <queue>/<name>.")
+]
 QueueArgument: TypeAlias = Annotated[str, typer.Argument(metavar="QUEUE", help="The queue's name.")]
 AppArgument: TypeAlias = Annotated[
     str, typer.Argument(metavar="MODULE:APP", help="The application, for example shop.jobs:app.")

@@ -12,6 +12,7 @@ import typer
 
 from tidelog.cli.collector import tune_collector
 from tidelog.cli.console import say
+from tidelog.cli.declared import declared_schedules, require_name
 from tidelog.cli.exits import WrongUse
 from tidelog.cli.loading import load_app
 from tidelog.cli.logs import LogLevel, set_up_logging
@@ -38,6 +39,12 @@ WeightsOption = Annotated[
 ConcurrencyOption = Annotated[int, typer.Option(help="How many jobs run at once.")]
 LeaseOption = Annotated[
     float, typer.Option("--lease-seconds", help="How long a job stays with a worker that falls silent.")
+]
+PruneOption = Annotated[
+    bool,
+    typer.Option(
+        "--prune-schedules", help="Remove schedules that this application has put and declares no more."
+    ),
 ]
 GraceOption = Annotated[
     float, typer.Option("--grace-seconds", help="How long running jobs may go on after a stop was asked for.")
@@ -69,6 +76,7 @@ async def worker(
     processes: Annotated[int, typer.Option(min=1, help="How many processes of such workers.")] = 1,
     lease_seconds: LeaseOption = 60.0,
     grace_seconds: GraceOption = 30.0,
+    prune_schedules: PruneOption = False,
     lifeline: LifelineOption = None,
     log_level: LogLevelOption = None,
 ) -> None:
@@ -82,15 +90,18 @@ async def worker(
         arguments += ["--lease-seconds", str(lease_seconds), "--grace-seconds", str(grace_seconds)]
         arguments += [] if queues is None else ["--queues", queues]
         arguments += [] if weights is None else ["--weights", weights]
+        arguments += ["--prune-schedules"] if prune_schedules else []
         arguments += [] if log_level is None else ["--log-level", log_level.value]
-        load_app(target)  # what is wrong with it is said once, not by every process
+        # What is wrong with it is said once, not by every process.
+        require_name(load_app(target), prune=prune_schedules)
         async with stop_on_signals(lifeline) as stop:
             await keep_running(arguments, processes, stop, grace_seconds=grace_seconds)
         return
     app = load_app(target)
+    require_name(app, prune=prune_schedules)
     tune_collector()
     async with stop_on_signals(lifeline) as stop:
-        await run_when_possible(lambda: _worker(app, settings, stop), stop)
+        await run_when_possible(lambda: _worker(app, settings, stop, prune=prune_schedules), stop)
 
 
 async def up(
@@ -100,6 +111,7 @@ async def up(
     concurrency: ConcurrencyOption = 10,
     lease_seconds: LeaseOption = 60.0,
     grace_seconds: GraceOption = 30.0,
+    prune_schedules: PruneOption = False,
     lifeline: LifelineOption = None,
     log_level: LogLevelOption = None,
 ) -> None:
@@ -112,6 +124,7 @@ async def up(
     set_up_logging(log_level or LogLevel.INFO)
     chosen = _worker_settings(queues, weights, concurrency, lease_seconds, grace_seconds)
     app = load_app(target)
+    require_name(app, prune=prune_schedules)
     settings = app.settings
     await initialise(settings)
     tune_collector()
@@ -120,7 +133,7 @@ async def up(
         stop_on_signals(lifeline) as stop,
         on_own_loop("tidelog-projector", lambda: _projector(settings)) as project,
         on_own_loop("tidelog-engine", lambda: _engine(settings)) as decide,
-        _worker(app, chosen, stop) as work,
+        _worker(app, chosen, stop, prune=prune_schedules) as work,
     ):
         say(f"Tidelog is up: log {settings.log}, Postgres {_shown_postgres(settings)}. Ctrl-C ends it.")
         # A worker that ends has outcomes to report, and these have to be projected.
@@ -172,7 +185,9 @@ async def _projector(settings: Settings) -> AsyncIterator[Role]:
 
 
 @asynccontextmanager
-async def _worker(app: App, settings: WorkerSettings, stop: StopRequest) -> AsyncIterator[Role]:
+async def _worker(
+    app: App, settings: WorkerSettings, stop: StopRequest, *, prune: bool
+) -> AsyncIterator[Role]:
     from tidelog.cli.outputs import Outputs
     from tidelog.log.address import open_log as open_address
     from tidelog.worker.worker import Worker
@@ -189,7 +204,12 @@ async def _worker(app: App, settings: WorkerSettings, stop: StopRequest) -> Asyn
             read_output=outputs.read,
         )
         stop.tell_at_once(worker.request_stop)
-        yield worker.run
+
+        async def work(stopped: asyncio.Event) -> None:
+            async with declared_schedules(app, prune=prune):
+                await worker.run(stopped)
+
+        yield work
 
 
 def _worker_settings(

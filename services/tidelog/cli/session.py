@@ -82,14 +82,25 @@ def require_postgres(settings: Settings) -> None:
 
 
 @asynccontextmanager
-async def open_client(settings: Settings) -> AsyncIterator[Client]:
-    """A client of the engines. What it raises is said to have happened at the log's address."""
+async def open_client(settings: Settings, *, reads: bool = False) -> AsyncIterator[Client]:
+    """A client of the engines. What it raises is said to have happened at the log's address.
+
+    Args:
+        settings: where the log is, and Postgres.
+        reads: whether it may read from Postgres, which it connects to by its first read.
+    """
     from tidelog.client.client import Client
     from tidelog.client.errors import CommandRefused
 
+    async def connect() -> Projection:
+        from tidelog_projections.projection import Projection
+
+        require_postgres(settings)
+        return await Projection.connect(settings.postgres)
+
     async with open_log(settings) as log:
         try:
-            async with Client.open(log, settings.topics) as client:
+            async with Client.open(log, settings.topics, projection=connect if reads else None) as client:
                 yield client
         except CommandRefused:
             raise

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tidelog.cli.exits import WrongUse
+from tidelog.cli.exits import Refused, WrongUse
 
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from tidelog_events.identity import QueueName
     from tidelog_events.jsontext import Json
     from tidelog_events.wire import Tag
 
@@ -33,6 +34,16 @@ def read_time(option: str, text: str) -> datetime:
         return to_datetime(parse_instant(text))
     except NotAnInstant as error:
         raise WrongUse(f"{option} is {error}.") from None
+
+
+def read_queue(text: str) -> QueueName:
+    """The name of a queue."""
+    from tidelog_events.identity import InvalidName, queue_name
+
+    try:
+        return queue_name(text)
+    except InvalidName as error:
+        raise Refused("Invalid", f"{error}.") from None
 
 
 def read_tag(text: str) -> Tag:

@@ -6,16 +6,27 @@ import os
 import re
 import time
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final, TypeVar
 
 from tidelog.client.errors import InvalidCommand, shown
 from tidelog_events.commands import Command
-from tidelog_events.identity import KNOWN_JOB_ID_PATTERN, JobId, random_key
+from tidelog_events.identity import (
+    JOB_ID_PATTERN,
+    KNOWN_JOB_ID_PATTERN,
+    InvalidName,
+    JobId,
+    QueueName,
+    ScheduleId,
+    queue_name,
+    random_key,
+)
 from tidelog_events.instants import Instant
 from tidelog_events.jsontext import Json
 from tidelog_events.parsing import Refusal, parse_command
 
 _ENTROPY_BYTES = 10
+_SCHEDULE_ID: Final = re.compile(JOB_ID_PATTERN, re.ASCII)
 _KNOWN_JOB_ID: Final = re.compile(KNOWN_JOB_ID_PATTERN, re.ASCII)
 
 CommandT = TypeVar("CommandT", bound=Command)
@@ -29,6 +40,11 @@ def now() -> Instant:
 def mint() -> str:
     """A new UUIDv7 in hex."""
     return random_key(now(), os.urandom(_ENTROPY_BYTES))
+
+
+def by(actor: str | None, command_id: str | None) -> Mapping[str, Json]:
+    """The fields that say who asks, and under which name."""
+    return {"actor": actor, "command_id": command_id}
 
 
 def check_command(cls: type[CommandT], given: Mapping[str, Json]) -> CommandT:
@@ -46,3 +62,19 @@ def check_job_id(text: str) -> JobId:
     if _KNOWN_JOB_ID.fullmatch(text) is None:
         raise InvalidCommand("job_id", f"job_id {shown(text)} is not of the form <queue>/<key>")
     return JobId(text)
+
+
+def check_schedule_id(text: str) -> ScheduleId:
+    """A schedule id that may exist. Raises `InvalidCommand`."""
+    if _SCHEDULE_ID.fullmatch(text) is None:
+        raise InvalidCommand("schedule_id", f"schedule_id {shown(text)} is not of the form <queue>/<name>")
+    return ScheduleId(text)
+
+
+@lru_cache(maxsize=1_024)
+def check_queue(text: str) -> QueueName:
+    """The name of a queue. Raises `InvalidCommand`."""
+    try:
+        return queue_name(text)
+    except InvalidName as error:
+        raise InvalidCommand("queue", f"queue {error}") from None

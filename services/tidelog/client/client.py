@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cached_property
-from typing import Final, Literal, TypeAlias, Unpack
+from typing import Literal, TypeAlias, Unpack
 
 from tidelog.client.batch import Batch, Entry
-from tidelog.client.checking import check_command, check_job_id, mint
+from tidelog.client.checking import by, check_command, check_job_id, mint
 from tidelog.client.errors import (
+    DEFAULT_TIMEOUT,
     BatchIncomplete,
     ClientClosed,
     CommandRefused,
-    InvalidCommand,
     NotCancellable,
     NotRequeueable,
     NotSent,
@@ -21,14 +21,15 @@ from tidelog.client.errors import (
     ReplyTimeout,
     SendUnconfirmed,
     TooManyParents,
-    UnexpectedReply,
     UnknownParent,
     WireNameTooLong,
+    unexpected_reply,
 )
 from tidelog.client.exchange import Exchange, OneCommand
 from tidelog.client.inbox import Inbox
 from tidelog.client.newjob import JobOptions, NewJob
 from tidelog.client.reading import JobReader, ProjectionOpener
+from tidelog.client.schedule_calls import ScheduleCalls
 from tidelog.client.sender import Sender
 from tidelog.jobs import JobRequest
 from tidelog.log.port import Log, LogUnavailable, NewRecord, OutcomeUnknown
@@ -46,15 +47,12 @@ from tidelog_events.errors import TidelogError
 from tidelog_events.identity import ClientId, CommandId, JobId, Partition, QueueName, partition_of, queue_of
 from tidelog_events.jsontext import Json
 from tidelog_events.record import JobRecord
-from tidelog_events.replies import EnqueueReply, InvalidReply, Reply, Result
+from tidelog_events.replies import EnqueueReply, Reply, Result
 
 CancelResult: TypeAlias = Literal[Result.CANCELLED_IMMEDIATELY, Result.CANCELLATION_REQUESTED]
 
-DEFAULT_TIMEOUT: Final = 10.0
-"""Seconds that a call waits, where it is not said."""
 
-
-class Client:
+class Client(ScheduleCalls):
     """Asks engines for changes, and reads jobs back. Made by `App.client()` or `Client.open`.
 
     It belongs to the event loop that opened it; any number of tasks may use it at once, and any number of
@@ -235,13 +233,13 @@ class Client:
             NotCancellable: the job has ended, or there is none.
         """
         known = check_job_id(job_id)
-        command = check_command(Cancel, {**_by(actor, command_id), "job_id": known})
+        command = check_command(Cancel, {**by(actor, command_id), "job_id": known})
         reply = await self._decision(command, f"cancel of {known}", queue_of(known), known, timeout)
         if reply.result is Result.NOT_CANCELLABLE:
             raise NotCancellable(known)
         if reply.result is Result.CANCELLED_IMMEDIATELY or reply.result is Result.CANCELLATION_REQUESTED:
             return reply.result
-        raise _unexpected(reply, f"cancel of {known}")
+        raise unexpected_reply(reply, f"cancel of {known}")
 
     async def requeue(
         self,
@@ -257,12 +255,12 @@ class Client:
             NotRequeueable: the job is in another state, or there is none.
         """
         known = check_job_id(job_id)
-        command = check_command(Requeue, {**_by(actor, command_id), "job_id": known})
+        command = check_command(Requeue, {**by(actor, command_id), "job_id": known})
         reply = await self._decision(command, f"requeue of {known}", queue_of(known), known, timeout)
         if reply.result is Result.NOT_REQUEUEABLE:
             raise NotRequeueable(known)
         if reply.result is not Result.REQUEUED:
-            raise _unexpected(reply, f"requeue of {known}")
+            raise unexpected_reply(reply, f"requeue of {known}")
 
     async def pause_queue(
         self,
@@ -273,7 +271,7 @@ class Client:
         timeout: float = DEFAULT_TIMEOUT,
     ) -> None:
         """Let no job of a queue start from now on. What runs goes on. The arguments are those of `cancel`."""
-        command = check_command(PauseQueue, {**_by(actor, command_id), "queue": queue})
+        command = check_command(PauseQueue, {**by(actor, command_id), "queue": queue})
         await self._control(command, f"pause of {queue}", timeout)
 
     async def resume_queue(
@@ -285,7 +283,7 @@ class Client:
         timeout: float = DEFAULT_TIMEOUT,
     ) -> None:
         """Let the jobs of a queue start again. The arguments are those of `cancel`."""
-        command = check_command(ResumeQueue, {**_by(actor, command_id), "queue": queue})
+        command = check_command(ResumeQueue, {**by(actor, command_id), "queue": queue})
         await self._control(command, f"resume of {queue}", timeout)
 
     async def set_concurrency_limit(
@@ -298,7 +296,7 @@ class Client:
         timeout: float = DEFAULT_TIMEOUT,
     ) -> None:
         """Bound how many jobs of a queue run at once, 1 or more; None for no bound."""
-        given: dict[str, Json] = {**_by(actor, command_id), "queue": queue, "limit": limit}
+        given: dict[str, Json] = {**by(actor, command_id), "queue": queue, "limit": limit}
         await self._control(check_command(SetConcurrencyLimit, given), f"limit of {queue}", timeout)
 
     async def get(self, job_id: str, *, timeout: float = DEFAULT_TIMEOUT) -> JobRecord | None:
@@ -349,27 +347,29 @@ class Client:
             case Result.TOO_MANY_PARENTS:
                 return TooManyParents(new.job_id, len(new.parents))
             case _:
-                return _unexpected(reply, f"enqueue of {new.job_id}")
+                return unexpected_reply(reply, f"enqueue of {new.job_id}")
 
     async def _control(
         self, command: PauseQueue | ResumeQueue | SetConcurrencyLimit, what: str, timeout: float
     ) -> None:
         reply = await self._decision(command, what, command.queue, None, timeout)
         if reply.result is not Result.OK:
-            raise _unexpected(reply, what)
+            raise unexpected_reply(reply, what)
 
     async def _decision(
         self,
-        command: Cancel | Requeue | PauseQueue | ResumeQueue | SetConcurrencyLimit,
+        command: Command,
         what: str,
         queue: QueueName,
         job_id: JobId | None,
         timeout: float,
+        *,
+        resend: bool = False,
     ) -> Reply:
         command_id = CommandId(mint()) if command.command_id is None else command.command_id
         sent = command.model_copy(update={"command_id": command_id, "reply_to": self._me})
         asked = OneCommand(command_id, self._record(sent, queue))
-        replies = await self._exchange.ask(what, asked, timeout=timeout, resend=False)
+        replies = await self._exchange.ask(what, asked, timeout=timeout, resend=resend)
         reply = replies.get(command_id)
         if reply is None:
             raise self._unanswered(what, command_id, queue, job_id, timeout)
@@ -436,20 +436,6 @@ def _new_job(job: JobRequest | NewJob | str, payload: object, options: JobOption
     return job
 
 
-def _by(actor: str | None, command_id: str | None) -> Mapping[str, Json]:
-    """Who asks, and under which name."""
-    return {"actor": actor, "command_id": command_id}
-
-
 def _is_unknown(result: JobId | TidelogError) -> bool:
     """Whether it is open if the job exists: then its children cannot be sent yet."""
     return isinstance(result, TidelogError) and not isinstance(result, CommandRefused)
-
-
-def _unexpected(reply: Reply, what: str) -> TidelogError:
-    """A refusal of the form, which every command may have; else something of a later release."""
-    if isinstance(reply, InvalidReply):
-        return InvalidCommand(reply.field, reply.message)
-    return UnexpectedReply(
-        f"The answer to {what} is {reply.result}, which this release does not expect. Upgrade this client."
-    )

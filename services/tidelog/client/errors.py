@@ -6,13 +6,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from tidelog_events.bounds import MAX_PARENTS, MAX_PAYLOAD_BYTES, MAX_WIRE_NAME_CHARS
 from tidelog_events.errors import TidelogError
-from tidelog_events.identity import CommandId, JobId, Partition
+from tidelog_events.identity import CommandId, JobId, Partition, ScheduleId
 from tidelog_events.record import JobRecord
-from tidelog_events.replies import Result
+from tidelog_events.replies import InvalidReply, Reply, Result
+
+DEFAULT_TIMEOUT: Final = 10.0
+"""Seconds that a call waits, where it is not said."""
 
 _SHOWN = 60
 
@@ -137,8 +140,27 @@ class NotRequeueable(CommandRefused):
         self.job_id = job_id
 
 
+class ScheduleNotFound(CommandRefused):
+    """There is no such schedule."""
+
+    result = Result.SCHEDULE_NOT_FOUND
+
+    def __init__(self, schedule_id: ScheduleId) -> None:
+        super().__init__(f"There is no schedule {schedule_id}: it was never put, or it was removed.")
+        self.schedule_id = schedule_id
+
+
 class UnexpectedReply(TidelogError):
     """An engine answered with a result that this release does not expect. Upgrade this client."""
+
+
+def unexpected_reply(reply: Reply, what: str) -> TidelogError:
+    """A refusal of the form, which every command may have; else something of a later release."""
+    if isinstance(reply, InvalidReply):
+        return InvalidCommand(reply.field, reply.message)
+    return UnexpectedReply(
+        f"The answer to {what} is {reply.result}, which this release does not expect. Upgrade this client."
+    )
 
 
 class ReplyTimeout(TidelogError):

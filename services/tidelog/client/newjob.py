@@ -9,7 +9,7 @@ from typing import TypeAlias, TypedDict
 
 import orjson
 
-from tidelog.client.checking import check_command, mint, now
+from tidelog.client.checking import check_command, check_queue, mint, now
 from tidelog.client.errors import (
     CommandRefused,
     InvalidCommand,
@@ -114,7 +114,7 @@ class NewJob:
         command_id: str | None = None,
     ) -> None:
         if isinstance(job, str):
-            described = JobRequest(job, _payload(payload), DEFAULT_QUEUE, DEFAULT_RETRY)
+            described = JobRequest(job, payload_of(payload), DEFAULT_QUEUE, DEFAULT_RETRY)
         elif payload is None:
             described = job
         else:
@@ -127,7 +127,7 @@ class NewJob:
         self.wire_name = described.wire_name
         given: dict[str, Json] = {}
         if tags or actor is not None or trace_context is not None or workflow_id is not None:
-            given = {"tags": [_tag(tag) for tag in tags] or None, "actor": actor}
+            given = {"tags": [written_tag(tag) for tag in tags] or None, "actor": actor}
             given |= {"trace_context": trace_context, "workflow_id": workflow_id}
         if parents or mode != DependencyMode.ON_SUCCESS:
             given |= {"parents": list(dict.fromkeys(parents)) or None, "mode": mode}
@@ -198,7 +198,8 @@ def _reply_to(client_id: ClientId | None) -> bytes:
     return b"" if client_id is None else b',"reply_to":%b' % orjson.dumps(client_id)
 
 
-def _payload(value: object) -> JsonBytes:
+def payload_of(value: object) -> JsonBytes:
+    """A Python value as compact JSON. Raises `InvalidCommand`."""
     try:
         return from_python(value)
     except NotStorable as error:
@@ -212,16 +213,8 @@ def _respelled(payload: JsonBytes) -> JsonBytes:
         raise InvalidCommand("payload", f"payload has {error}") from None
 
 
-@lru_cache(maxsize=1_024)
-def _queue_name(queue: str) -> QueueName:
-    try:
-        return identity.queue_name(queue)
-    except InvalidName as error:
-        raise InvalidCommand("queue", f"queue {error}") from None
-
-
 def _job_id(queue: str, key: str | None, minted: str) -> JobId:
-    name = _queue_name(queue)
+    name = check_queue(queue)
     if key is None:
         return JobId(f"{name}/{minted}")
     try:
@@ -245,7 +238,8 @@ def _due_time(delay: float | None, due: datetime | None) -> Instant | None:
     return later(now(), from_seconds(delay))
 
 
-def _tag(tag: TagLike) -> Json:
+def written_tag(tag: TagLike) -> Json:
+    """A tag as commands carry it."""
     if isinstance(tag, tuple):
         return dict([tag])
     return tag if isinstance(tag, str) else dict(tag)

@@ -8,8 +8,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol
 
 from tidelog.client.errors import NoProjection, ProjectionBehind, WaitTimeout
-from tidelog_events.identity import JobId, Partition, Sequence
+from tidelog_events.identity import JobId, Partition, QueueName, ScheduleId, Sequence
 from tidelog_events.record import JobRecord
+from tidelog_events.schedule_view import ScheduleView
 
 
 class Projection(Protocol):
@@ -27,6 +28,14 @@ class Projection(Protocol):
         """Wait until a job is there and has ended; None when `timeout` seconds pass first."""
         ...
 
+    async def schedule(self, schedule_id: ScheduleId) -> ScheduleView | None:
+        """A schedule as it is now; None when there is no such schedule."""
+        ...
+
+    async def schedules(self, queue: QueueName | None = None) -> list[ScheduleView]:
+        """All schedules, or those of a queue, by id."""
+        ...
+
     async def close(self) -> None:
         """Give up the connections."""
         ...
@@ -36,7 +45,7 @@ ProjectionOpener = Callable[[], Awaitable[Projection]]
 
 
 class JobReader:
-    """Reads jobs over a connection to Postgres that is opened by the first read."""
+    """Reads jobs and schedules over a connection to Postgres that is opened by the first read."""
 
     def __init__(self, opener: ProjectionOpener | None, positions: Mapping[Partition, Sequence]) -> None:
         self._opener = opener
@@ -68,6 +77,24 @@ class JobReader:
         if record is None:
             raise WaitTimeout(job_id, timeout, await projection.job(job_id))
         return record
+
+    async def schedule(
+        self, schedule_id: ScheduleId, partition: Partition, *, timeout: float
+    ) -> ScheduleView | None:
+        """A schedule, not older than the last answer that this client had from its partition.
+
+        Raises as `get` does.
+        """
+        projection = await self._caught_up(partition, timeout)
+        return await projection.schedule(schedule_id)
+
+    async def schedules(
+        self, queue: QueueName | None, partition: Partition | None, *, timeout: float
+    ) -> list[ScheduleView]:
+        """The schedules of a queue, which lives in that partition, or of all. Raises as `get` does."""
+        asked = list(self._positions) if partition is None else [partition]
+        await asyncio.gather(*(self._caught_up(known, timeout) for known in asked))
+        return await (await self._opened()).schedules(queue)
 
     async def close(self) -> None:
         """Give up the connection, if there is one."""

@@ -17,7 +17,14 @@ from tidelog_events.transitions import SchedulePut, ScheduleRemoved, ScheduleTri
 
 
 def put_schedule(decision: Decision, command: PutSchedule) -> None:
-    """Define a schedule from now on, when the ticks of its old definition are settled."""
+    """Define a schedule from now on, when the ticks of its old definition are settled.
+
+    One that is defined so already is left alone: workers put what they declare at each of their starts.
+    """
+    present = decision.state.timetable.schedules.get(command.schedule_id)
+    if present is not None and present.error is None and _is_defined_so(present, command):
+        _answer(decision, command, Result.OK)
+        return
     cron = read_cron(command.cron, command.time_zone, decision.state.timetable.zones)
     next_due = cron.next_after(decision.now)
     if next_due is None:
@@ -42,6 +49,19 @@ def put_schedule(decision: Decision, command: PutSchedule) -> None:
         )
     )
     _answer(decision, command, Result.OK)
+
+
+def _is_defined_so(schedule: ScheduleRecord, command: PutSchedule) -> bool:
+    return (
+        schedule.cron == command.cron
+        and schedule.time_zone == command.time_zone
+        and schedule.wire_name == command.wire_name
+        and schedule.payload == command.payload
+        and schedule.tags == command.tags
+        and schedule.retry == command.retry_policy
+        and schedule.catch_up is command.catch_up
+        and schedule.no_overlap is command.no_overlap
+    )
 
 
 def remove_schedule(decision: Decision, command: RemoveSchedule) -> None:

@@ -115,7 +115,7 @@ async def _restore(new: Rebuild, state: PartitionState, position: Position) -> N
         if queue.has_settings
     ]
     jobs = (RestoredJob(job, tuple(job.parents)) for job in state.jobs.values())
-    await new.restore(queues, jobs, position)
+    await new.restore(queues, state.timetable.schedules.values(), jobs, position)
 
 
 def _before(entries: list[LogEntry], partition: Partition, offset: int) -> Position:

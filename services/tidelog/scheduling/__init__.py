@@ -1,0 +1,1 @@
+"""Schedules that an application declares: their registry, and how workers put them there."""
