@@ -7,13 +7,16 @@ import asyncio
 import io
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, redirect_stdout
+from dataclasses import replace
 from inspect import CO_COROUTINE
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, Self
 
 import asyncpg
@@ -24,6 +27,7 @@ from tests.docs.blocks import Block
 from tests.docs.command_line import CHECKS, command_lines, environment_of, words_of
 from tests.docs.messages import check_message
 from tests.docs.output import assert_shown
+from tests.integration.console import PRODUCER, java_command
 from typer.testing import CliRunner
 
 from tidelog.cli.commands import app
@@ -32,6 +36,7 @@ from tidelog.settings import Settings
 OUTPUT: Final = "Output"
 """The title of a block that shows what the block before it prints."""
 
+_PROMPT: Final = re.compile(r"^\$ ", re.MULTILINE)
 _READY: Final = {
     "up": "Tidelog is up",
     "engine": "an engine starts",
@@ -47,12 +52,22 @@ class Page:
     Args:
         folder: an empty one; it becomes the working directory.
         dsn: of the page's own database. All else is as without any settings: the log is a file in the folder.
+        settings: where the page's installation is elsewhere.
+        words: what pages say, and what stands for it here, such as the address of a broker.
     """
 
-    def __init__(self, folder: Path, dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        dsn: str,
+        monkeypatch: pytest.MonkeyPatch,
+        settings: Mapping[str, str] = MappingProxyType({}),
+        words: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self._folder = folder
         self._dsn = dsn
         self._monkeypatch = monkeypatch
+        self._words = words
         self._namespace: dict[str, object] = {"__name__": "__main__", "until_state": self._until_state}
         self._roles = ExitStack()
         self._runner = asyncio.Runner()
@@ -62,7 +77,7 @@ class Page:
         self._used = ""
         for name in [name for name in os.environ if name.startswith("TIDELOG_")]:
             monkeypatch.delenv(name)
-        for name, value in {"TIDELOG_POSTGRES": dsn, "USER": "ann"}.items():
+        for name, value in {"TIDELOG_POSTGRES": dsn, "USER": "ann", **settings}.items():
             monkeypatch.setenv(name, value)
         monkeypatch.chdir(folder)
         monkeypatch.syspath_prepend(folder)
@@ -73,6 +88,8 @@ class Page:
         Raises:
             AssertionError: it is not so, or nothing here can tell.
         """
+        for said, meant in self._words.items():
+            block = replace(block, source=block.source.replace(said, meant))
         check = _LANGUAGES.get(block.language)
         assert check is not None, f"{block}: nothing checks blocks of {block.language or 'no language'!r}"
         if Path(block.title).suffix:
@@ -113,7 +130,7 @@ class Page:
         self._printed = stdout.getvalue()
 
     def _console(self, block: Block) -> None:
-        commands = block.source.replace("\\\n", " ").split("$ ")
+        commands = _PROMPT.split(block.source.replace("\\\n", " "))
         assert commands[0].strip() == "", f"{block} does not begin with a command"
         for index, text in enumerate(commands[1:]):
             line, _, shown = text.partition("\n")
@@ -141,6 +158,9 @@ class Page:
             case ["tidelog", *arguments]:
                 result = CliRunner().invoke(app, arguments)
                 self._printed, self._exit_code = result.output, result.exit_code
+            case ["kafka-console-producer.sh", *options, "<", file]:
+                records = (self._folder / file).read_text(encoding="utf-8")
+                self._process(java_command(PRODUCER, *options), records)
             case ["python", *arguments]:
                 self._process([sys.executable, *arguments])
             case ["pytest", *arguments]:
@@ -148,10 +168,11 @@ class Page:
             case _:
                 raise AssertionError(f"{where}: {shlex.join(words)} cannot be run here; list it as bash")
 
-    def _process(self, command: list[str]) -> None:
+    def _process(self, command: list[str], typed: str = "") -> None:
         done = subprocess.run(
             command,
             cwd=self._folder,
+            input=typed,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

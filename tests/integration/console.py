@@ -13,7 +13,7 @@ from typing import NamedTuple
 from tests.integration.outsider import SECONDS
 from tests.providers.kafka_jars import jars, java
 
-_PRODUCER = "org.apache.kafka.tools.ConsoleProducer"
+PRODUCER = "org.apache.kafka.tools.ConsoleProducer"
 _CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 _HEAP = ["-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
 
@@ -31,7 +31,7 @@ def produce(brokers: str, topic: str, records: Mapping[str, str]) -> None:
     options = ["--bootstrap-server", brokers, "--topic", topic, "--property", "parse.key=true"]
     typed = "".join(f"{key}\t{value}\n" for key, value in records.items())
     done = subprocess.run(
-        _command(_PRODUCER, *options),
+        java_command(PRODUCER, *options),
         input=typed,
         capture_output=True,
         text=True,
@@ -76,7 +76,7 @@ def consuming(brokers: str, topic: str, group: str) -> Iterator[Printed]:
     options = ["--bootstrap-server", brokers, "--topic", topic, "--group", group, "--from-beginning"]
     options += ["--isolation-level", "read_committed"]
     options += ["--property", "print.partition=true", "--property", "print.key=true"]
-    with subprocess.Popen(_command(_CONSUMER, *options), stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(java_command(_CONSUMER, *options), stdout=subprocess.PIPE, text=True) as process:
         try:
             yield Printed(process)
         finally:
@@ -87,6 +87,7 @@ def consuming(brokers: str, topic: str, group: str) -> Iterator[Printed]:
                 process.kill()
 
 
-def _command(main: str, *options: str) -> list[str]:
+def java_command(main: str, *options: str) -> list[str]:
+    """One of Kafka's own tools, as its shell script would start it."""
     level = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
     return [java(), *_HEAP, level, "-cp", f"{jars()}/*", main, *options]
