@@ -107,6 +107,7 @@ class Page:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._namespace.clear()  # somebody's producer may be among it, which goes on calling its broker
         self._runner.close()
         self._roles.close()
         for name, module in list(sys.modules.items()):
