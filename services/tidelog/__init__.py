@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from tidelog.client.client import Client
     from tidelog.client.errors import (
         BatchIncomplete,
+        BatchTooLarge,
+        BatchUnconfirmed,
         ClientClosed,
         CommandRefused,
         InvalidCommand,
@@ -49,6 +51,8 @@ __all__ = [
     "App",
     "BadObserver",
     "BatchIncomplete",
+    "BatchTooLarge",
+    "BatchUnconfirmed",
     "CatchUp",
     "Client",
     "ClientClosed",

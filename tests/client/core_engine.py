@@ -12,7 +12,17 @@ from tidelog.core.decide import decide
 from tidelog.core.decision import Addressed
 from tidelog.core.state import PartitionState
 from tidelog.log.memory import MemoryLog, MemoryStore
-from tidelog.log.port import Isolation, LogError, NewRecord, Producer, Reader, Record, TopicPartition
+from tidelog.log.port import (
+    TRANSACTION_SECONDS,
+    Isolation,
+    LogError,
+    NewRecord,
+    Producer,
+    Reader,
+    Record,
+    TopicPartition,
+    Writer,
+)
 from tidelog.log.topics import Topics
 from tidelog_events.codec import encode_answer
 from tidelog_events.commands import Command
@@ -115,6 +125,28 @@ class RecordingProducer(Producer):
         await self._inner.close()
 
 
+class RecordingWriter(Writer):
+    """Notes each transaction, and can be held up or made to fail, like the producer."""
+
+    def __init__(self, log: ProbedLog, inner: Writer) -> None:
+        self._log = log
+        self._inner = inner
+
+    async def append(self, records: Sequence[NewRecord], *, timeout: float) -> None:
+        self._log.transactions.append([record.partition for record in records])
+        await self._log.gate.wait()
+        if self._log.failures:
+            error, is_appended = self._log.failures.pop(0)
+            if is_appended:
+                await self._inner.append(records, timeout=timeout)
+            raise error
+        await self._inner.append(records, timeout=timeout)
+
+    async def close(self) -> None:
+        self._log.closed_writers += 1
+        await self._inner.close()
+
+
 class FaultyReader(Reader):
     """Reads through a connection that can fail."""
 
@@ -148,14 +180,20 @@ class ProbedLog(MemoryLog):
 
     Attributes:
         appends: how many records each append had.
-        gate: cleared, it holds up every append.
-        failures: errors for the next appends, and whether the records are appended all the same.
+        transactions: the partitions of the records of each transaction.
+        writers: the timeouts of the writers that were opened.
+        closed_writers: how many of them were closed.
+        gate: cleared, it holds up every append and transaction.
+        failures: errors for the next ones, and whether the records are appended all the same.
         read_failures: errors for the next reads.
     """
 
     def __init__(self, store: MemoryStore | None = None) -> None:
         super().__init__(store)
         self.appends: list[int] = []
+        self.transactions: list[list[int]] = []
+        self.writers: list[float] = []
+        self.closed_writers = 0
         self.gate = asyncio.Event()
         self.gate.set()
         self.failures: list[tuple[LogError, bool]] = []
@@ -163,6 +201,12 @@ class ProbedLog(MemoryLog):
 
     async def producer(self) -> Producer:
         return RecordingProducer(self, await super().producer())
+
+    async def writer(
+        self, transactional_id: str, *, transaction_seconds: float = TRANSACTION_SECONDS
+    ) -> Writer:
+        self.writers.append(transaction_seconds)
+        return RecordingWriter(self, await super().writer(transactional_id))
 
     async def reader(
         self, offsets: Mapping[TopicPartition, int], isolation: Isolation = Isolation.COMMITTED

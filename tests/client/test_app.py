@@ -71,6 +71,8 @@ def test_the_exported_names_are_these() -> None:
         "App",
         "BadObserver",
         "BatchIncomplete",
+        "BatchTooLarge",
+        "BatchUnconfirmed",
         "CatchUp",
         "Client",
         "ClientClosed",

@@ -224,3 +224,10 @@ async def test_takeover_reads_everything_that_was_acknowledged(
 
     await second.append(batch(topics, "second"), timeout=SECONDS)
     assert (await contents(successor, topics))[0] == [*one, "second"]
+
+
+async def test_a_writer_may_be_given_little_time(cluster: Cluster, log: Log, topics: Topics) -> None:
+    writer = await log.writer("hasty", transaction_seconds=1.5)
+    for name in ("a", "b"):
+        await writer.append(batch(topics, name), timeout=SECONDS)
+    assert (await contents(await cluster.connect(), topics))[0] == ["a", "b"]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from tidelog.log.port import (
+    TRANSACTION_SECONDS,
     GroupDescription,
     Isolation,
     Log,
@@ -129,8 +130,11 @@ class FaultyLog(Log):
     async def producer(self) -> Producer:
         return await self._log.producer()
 
-    async def writer(self, transactional_id: str) -> Writer:
-        return FaultyWriter(await self._log.writer(transactional_id), self._on_append)
+    async def writer(
+        self, transactional_id: str, *, transaction_seconds: float = TRANSACTION_SECONDS
+    ) -> Writer:
+        writer = await self._log.writer(transactional_id, transaction_seconds=transaction_seconds)
+        return FaultyWriter(writer, self._on_append)
 
     async def reader(
         self, offsets: Mapping[TopicPartition, int], isolation: Isolation = Isolation.COMMITTED

@@ -2,37 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
-from functools import cached_property
 from typing import Literal, TypeAlias, Unpack
 
-from tidelog.client.batch import Batch, Entry
+from tidelog.client.atomic import TRANSACTION_SECONDS, AtomicSender
+from tidelog.client.batch import Batch
 from tidelog.client.checking import by, check_command, check_job_id, mint
+from tidelog.client.enqueueing import Enqueuer
 from tidelog.client.errors import (
     DEFAULT_TIMEOUT,
     BatchIncomplete,
-    ClientClosed,
-    CommandRefused,
     NotCancellable,
     NotRequeueable,
-    NotSent,
-    PayloadTooLarge,
     ReplyTimeout,
     SendUnconfirmed,
-    TooManyParents,
-    UnknownParent,
-    WireNameTooLong,
     unexpected_reply,
 )
-from tidelog.client.exchange import Exchange, OneCommand
+from tidelog.client.exchange import Exchange
 from tidelog.client.inbox import Inbox
 from tidelog.client.newjob import JobOptions, NewJob
+from tidelog.client.portions import OneCommand
 from tidelog.client.reading import JobReader, ProjectionOpener
 from tidelog.client.schedule_calls import ScheduleCalls
 from tidelog.client.sender import Sender
 from tidelog.jobs import JobRequest
-from tidelog.log.port import Log, LogUnavailable, NewRecord, OutcomeUnknown
+from tidelog.log.port import Log, NewRecord, OutcomeUnknown
 from tidelog.log.topics import Topics
 from tidelog_events.codec import encode_command
 from tidelog_events.commands import (
@@ -47,7 +42,7 @@ from tidelog_events.errors import TidelogError
 from tidelog_events.identity import ClientId, CommandId, JobId, Partition, QueueName, partition_of, queue_of
 from tidelog_events.jsontext import Json
 from tidelog_events.record import JobRecord
-from tidelog_events.replies import EnqueueReply, Reply, Result
+from tidelog_events.replies import Reply, Result
 
 CancelResult: TypeAlias = Literal[Result.CANCELLED_IMMEDIATELY, Result.CANCELLATION_REQUESTED]
 
@@ -72,6 +67,7 @@ class Client(ScheduleCalls):
         self, exchange: Exchange, jobs: JobReader, topic: str, partitions: int, me: ClientId
     ) -> None:
         self._exchange = exchange
+        self._enqueuer = Enqueuer(exchange, topic, partitions, me)
         self._jobs = jobs
         self._topic = topic
         self._partitions = partitions
@@ -99,7 +95,12 @@ class Client(ScheduleCalls):
             inbox = Inbox(log, topics, me)
             stack.push_async_callback(inbox.close)
             await inbox.start()
-            exchange = Exchange(inbox, Sender(await log.producer()))
+            atomic = AtomicSender(
+                lambda: log.writer(
+                    topics.client_transactional_id(me), transaction_seconds=TRANSACTION_SECONDS
+                )
+            )
+            exchange = Exchange(inbox, Sender(await log.producer()), atomic)
             stack.push_async_callback(exchange.close)
             jobs = JobReader(projection, exchange.positions)
             stack.push_async_callback(jobs.close)
@@ -143,7 +144,7 @@ class Client(ScheduleCalls):
             ValueError: arguments that contradict each other, or a time without a zone.
         """
         new = _new_job(job, payload, options)
-        [result] = await self._enqueue_generation([new], timeout)
+        [result] = await self._enqueuer.generation([new], timeout)
         if isinstance(result, TidelogError):
             raise result
         return result
@@ -165,7 +166,7 @@ class Client(ScheduleCalls):
             SendUnconfirmed: the log did not confirm in time; repeat with its `command_id` and the same key.
         """
         new = _new_job(job, payload, options)
-        record = self._new_job_record(new, None)
+        record = self._enqueuer.record(new)
         try:
             await self._exchange.tell(f"enqueue of {new.job_id}", record, timeout=timeout)
         except OutcomeUnknown as error:
@@ -173,40 +174,37 @@ class Client(ScheduleCalls):
         return new.job_id
 
     async def enqueue_many(
-        self, jobs: Iterable[JobRequest | NewJob], *, timeout: float = DEFAULT_TIMEOUT
+        self,
+        jobs: Iterable[JobRequest | NewJob],
+        *,
+        atomic: bool = False,
+        timeout: float = DEFAULT_TIMEOUT,
     ) -> list[JobId]:
         """Enqueue many jobs in one round trip per generation of parents; the ids, in input order.
 
-        Jobs of the batch may name each other as parents. Of several with the same id the first counts, and
-        all return the id, as for jobs that are there already.
+        Jobs of the batch may name each other as parents, on whatever queues. Of several with the same id the
+        first counts, and all return the id, as for jobs that are there already.
 
         Args:
             jobs: descriptions, or `NewJob`s where there is more to say.
+            atomic: all commands come into the log in one transaction, or none does, over any number of
+                queues; at most 10,000 jobs, of 16 MiB together. It makes one round trip of all generations.
+                Engines still decide each job by itself: they may refuse one for an unknown parent.
             timeout: seconds without any progress after which the waiting ends.
 
         Raises:
             BatchIncomplete: some were refused or not answered; it holds the result of each. To call again
                 with the same `NewJob`s is safe.
+            BatchTooLarge: over the bounds of `atomic`; nothing was sent.
+            BatchUnconfirmed: with `atomic`, the log did not confirm: it has all of the commands or none.
             InvalidCommand, PayloadTooLarge, WireNameTooLong, TooManyParents: a job can be refused here;
                 nothing was sent.
             UnknownParent: jobs of the batch wait for each other in a circle; nothing was sent.
             ValueError: two jobs have the same `command_id`; nothing was sent.
         """
         batch = Batch(jobs)
-        results: dict[int, JobId | TidelogError] = {}
-        for generation in batch.generations:
-            entries = [batch.entries[place] for place in generation]
-            answers: Sequence[JobId | TidelogError]
-            if any(_is_unknown(result) for result in results.values()):
-                answers = [NotSent(entry.job_id) for entry in entries if isinstance(entry, NewJob)]
-            else:
-                try:
-                    answers = await self._enqueue_generation(entries, timeout)
-                except (LogUnavailable, ClientClosed) as error:
-                    if not results:
-                        raise
-                    answers = [error] * len(entries)
-            results.update(zip(generation, answers, strict=True))
+        enqueue = self._enqueuer.whole if atomic else self._enqueuer.by_generations
+        results = await enqueue(batch, timeout)
         in_order = [results[place] for place in batch.places]
         accepted = [result for result in in_order if not isinstance(result, TidelogError)]
         if len(accepted) < len(in_order):
@@ -320,35 +318,6 @@ class Client(ScheduleCalls):
         known = check_job_id(job_id)
         return await self._jobs.wait(known, self._partition(queue_of(known)), timeout=timeout)
 
-    async def _enqueue_generation(self, jobs: Sequence[Entry], timeout: float) -> list[JobId | TidelogError]:
-        """Enqueue jobs of which none waits for another; for each its id, or why not."""
-        first, more = jobs[0], len(jobs) - 1
-        what = f"enqueue of {first.job_id if isinstance(first, NewJob) else f'a job {first.wire_name!r}'}"
-        commands = _Enqueues(jobs, self._answered_record)
-        replies = await self._exchange.ask(
-            f"{what} and {more} more" if more else what, commands, timeout=timeout, resend=True
-        )
-        return [self._enqueued(new, replies.get(new.command_id), timeout) for new in commands.written]
-
-    def _enqueued(self, new: NewJob, reply: Reply | None, timeout: float) -> JobId | TidelogError:
-        if reply is None:
-            what = f"enqueue of {new.job_id}"
-            return self._unanswered(what, new.command_id, queue_of(new.job_id), new.job_id, timeout)
-        match reply.result:
-            case Result.OK | Result.DUPLICATE:
-                return new.job_id
-            case Result.UNKNOWN_PARENT:
-                reason = reply.message if isinstance(reply, EnqueueReply) else None
-                return UnknownParent(new.job_id, reason or f"of {', '.join(new.parents)} one does not exist")
-            case Result.PAYLOAD_TOO_LARGE:
-                return PayloadTooLarge(new.job_id, new.payload_size)
-            case Result.WIRE_NAME_TOO_LONG:
-                return WireNameTooLong(new.job_id, new.wire_name)
-            case Result.TOO_MANY_PARENTS:
-                return TooManyParents(new.job_id, len(new.parents))
-            case _:
-                return unexpected_reply(reply, f"enqueue of {new.job_id}")
-
     async def _control(
         self, command: PauseQueue | ResumeQueue | SetConcurrencyLimit, what: str, timeout: float
     ) -> None:
@@ -372,60 +341,20 @@ class Client(ScheduleCalls):
         replies = await self._exchange.ask(what, asked, timeout=timeout, resend=resend)
         reply = replies.get(command_id)
         if reply is None:
-            raise self._unanswered(what, command_id, queue, job_id, timeout)
+            raise ReplyTimeout(
+                what,
+                job_id=job_id,
+                command_id=command_id,
+                partition=self._partition(queue),
+                timeout=timeout,
+            )
         return reply
-
-    def _unanswered(
-        self, what: str, command_id: CommandId, queue: QueueName, job_id: JobId | None, timeout: float
-    ) -> ReplyTimeout:
-        return ReplyTimeout(
-            what,
-            job_id=job_id,
-            command_id=command_id,
-            partition=self._partition(queue),
-            timeout=timeout,
-        )
 
     def _record(self, command: Command, queue: QueueName) -> NewRecord:
         return NewRecord(self._topic, self._partition(queue), queue.encode(), encode_command(command))
 
-    def _answered_record(self, new: NewJob) -> NewRecord:
-        return self._new_job_record(new, self._me)
-
-    def _new_job_record(self, new: NewJob, reply_to: ClientId | None) -> NewRecord:
-        queue = queue_of(new.job_id)
-        return NewRecord(self._topic, self._partition(queue), queue.encode(), new.encoded(reply_to))
-
     def _partition(self, queue: QueueName) -> Partition:
         return partition_of(queue, self._partitions)
-
-
-class _Enqueues:
-    """The commands of many jobs.
-
-    Attributes:
-        written: the jobs that were written so far, in order.
-    """
-
-    def __init__(self, jobs: Sequence[Entry], write: Callable[[NewJob], NewRecord]) -> None:
-        self._jobs = jobs
-        self._write = write
-        self.chosen = [job.command_id for job in jobs if isinstance(job, NewJob)]
-        self.written: list[NewJob] = []
-
-    def __iter__(self) -> Iterator[tuple[CommandId, NewRecord]]:
-        for job in self._jobs:
-            new = job if isinstance(job, NewJob) else NewJob(job)
-            self.written.append(new)
-            yield new.command_id, self._write(new)
-
-    def again(self, command_id: CommandId) -> NewRecord:
-        """The command of a job once more."""
-        return self._write(self._by_command_id[command_id])
-
-    @cached_property
-    def _by_command_id(self) -> Mapping[CommandId, NewJob]:
-        return {new.command_id: new for new in self.written}
 
 
 def _new_job(job: JobRequest | NewJob | str, payload: object, options: JobOptions) -> NewJob:
@@ -434,8 +363,3 @@ def _new_job(job: JobRequest | NewJob | str, payload: object, options: JobOption
     if payload is not None or options:
         raise ValueError(f"{job!r} says everything already; give no payload and no options beside it")
     return job
-
-
-def _is_unknown(result: JobId | TidelogError) -> bool:
-    """Whether it is open if the job exists: then its children cannot be sent yet."""
-    return isinstance(result, TidelogError) and not isinstance(result, CommandRefused)

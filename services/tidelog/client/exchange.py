@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
-from collections.abc import AsyncGenerator, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing, suppress
-from typing import Final, Protocol
 
+from tidelog.client.atomic import AtomicSender
+from tidelog.client.deadline import Deadline
 from tidelog.client.inbox import Inbox
 from tidelog.client.pending import Expectation, PendingReplies
-from tidelog.client.sender import MAX_BATCH_BYTES, MAX_BATCH_RECORDS, Sender
+from tidelog.client.portions import Commands, portions
+from tidelog.client.sender import Sender
 from tidelog.log.port import LogUnavailable, NewRecord, OutcomeUnknown
 from tidelog_events import identity
 from tidelog_events.identity import CommandId, Partition
@@ -23,70 +24,19 @@ _READ_TIMEOUT = 5.0
 _FIRST_PAUSE = 0.05
 _LONGEST_PAUSE = 1.0
 _CLOSE_TIMEOUT = 5.0
-_FIRST_BATCH_RECORDS: Final = 250
-"""The first batch of a call is small, so that engines have something to decide while the next is written."""
-_WRITTEN_AT_ONCE: Final = 50
-"""Records, in a millisecond or so; then other tasks have their turn: sender, inbox, the caller's own."""
-
-
-class Commands(Protocol):
-    """The commands of one call. Each is written when it is sent: engines decide the first ones meanwhile."""
-
-    @property
-    def chosen(self) -> Collection[CommandId]:
-        """The ids that another call may use as well, because a caller chose them."""
-
-    def __iter__(self) -> Iterator[tuple[CommandId, NewRecord]]:
-        """Write all of them, once, in the order in which they are to stand in the log."""
-
-    def again(self, command_id: CommandId) -> NewRecord:
-        """Write one of them a second time."""
-
-
-class OneCommand:
-    """A call of a single command."""
-
-    def __init__(self, command_id: CommandId, record: NewRecord) -> None:
-        self.chosen = (command_id,)
-        self._record = record
-
-    def __iter__(self) -> Iterator[tuple[CommandId, NewRecord]]:
-        yield self.chosen[0], self._record
-
-    def again(self, command_id: CommandId) -> NewRecord:
-        """The record as it was."""
-        if command_id not in self.chosen:
-            raise KeyError(command_id)
-        return self._record
-
-
-class _Deadline:
-    """The end of a wait; it moves when there is progress."""
-
-    def __init__(self, timeout: float) -> None:
-        self._timeout = timeout
-        self.renew()
-
-    def renew(self) -> None:
-        """Start the time again."""
-        self._end = time.monotonic() + self._timeout
-
-    @property
-    def left(self) -> float:
-        """Seconds, 0 when it has passed."""
-        return max(0.0, self._end - time.monotonic())
 
 
 class Exchange:
-    """The two directions of one client: a sender, and an inbox that a task of its own reads.
+    """The two directions of one client: its senders, and an inbox that a task of its own reads.
 
-    It closes the sender at its end; the inbox is the caller's to close. `positions` holds, for each
+    It closes the senders at its end; the inbox is the caller's to close. `positions` holds, for each
     partition, the last event that an answer named.
     """
 
-    def __init__(self, inbox: Inbox, sender: Sender) -> None:
+    def __init__(self, inbox: Inbox, sender: Sender, atomic: AtomicSender) -> None:
         self._inbox = inbox
         self._sender = sender
+        self._atomic = atomic
         self._pending = PendingReplies()
         self.positions: dict[Partition, identity.Sequence] = {}
         self._reading = asyncio.create_task(self._read(), name="tidelog client inbox")
@@ -122,23 +72,35 @@ class Exchange:
         """
         with self._pending.expect(what) as expected:
             expected.expect(commands.chosen)
-            deadline = _Deadline(timeout)
+            deadline = Deadline(timeout)
             is_confirmed = await self._deliver(what, commands, expected, deadline)
             patience = timeout / 2 if is_confirmed else 0.0
-            while expected.missing:
-                left = deadline.left
-                if await expected.progress(timeout=min(patience, left) if resend else left):
-                    deadline.renew()
-                    patience = timeout / 2
-                    continue
-                if not resend or patience >= left:
-                    break
-                resend = False
-                _logger.info("No answer to %s yet; it is sent once more.", what)
-                missing = [(command_id, commands.again(command_id)) for command_id in expected.missing]
-                with suppress(LogUnavailable):  # the first time may still be answered
-                    await self._deliver(what, missing, expected, deadline)
-            return expected.replies
+            return await self._answers(expected, commands.again if resend else None, deadline, patience)
+
+    async def ask_whole(
+        self, what: str, records: Mapping[CommandId, NewRecord], *, timeout: float
+    ) -> Mapping[CommandId, Reply]:
+        """Send commands in one transaction and wait for their answers, as `ask` does with `resend`.
+
+        They can be sent one by one for the second time, since all of them stand in the log by then.
+
+        Raises:
+            LogUnavailable: nothing was sent.
+            OutcomeUnknown: all of them stand in the log, or none; nothing was answered.
+            ClientClosed: the client was closed before or meanwhile.
+            ValueError: another call waits for the answer to one of the commands.
+
+        A cancellation leaves nothing waiting here. A transaction that has begun is brought to its end, so
+        that it holds up nobody; whether that is a commit is unknown.
+        """
+        with self._pending.expect(what) as expected:
+            expected.expect(records)
+            deadline = Deadline(timeout)
+            await self._atomic.send(
+                what, list(records.values()), deadline, stands=lambda: bool(expected.replies)
+            )
+            deadline.renew()
+            return await self._answers(expected, records.__getitem__, deadline, timeout / 2)
 
     async def tell(self, what: str, record: NewRecord, *, timeout: float) -> None:
         """Return once the log has a command for good, which may then stand there twice.
@@ -148,7 +110,7 @@ class Exchange:
             OutcomeUnknown: it may stand in the log or not.
             ClientClosed: the client was closed before or meanwhile.
         """
-        deadline = _Deadline(timeout)
+        deadline = Deadline(timeout)
         unknown: OutcomeUnknown | None = None
         while unknown is None or deadline.left:
             try:
@@ -168,16 +130,40 @@ class Exchange:
     async def close(self) -> None:
         """Fail the calls that wait, by name, and stop within a few seconds."""
         self._pending.close("The client was closed")
-        await self._sender.close()
+        await asyncio.gather(self._sender.close(), self._atomic.close())
         self._reading.cancel()
         await asyncio.wait([self._reading], timeout=_CLOSE_TIMEOUT)
+
+    async def _answers(
+        self,
+        expected: Expectation,
+        again: Callable[[CommandId], NewRecord] | None,
+        deadline: Deadline,
+        patience: float,
+    ) -> Mapping[CommandId, Reply]:
+        """Wait for the answers, and after so many seconds without any send once more what has none."""
+        what = expected.what
+        while expected.missing:
+            left = deadline.left
+            if await expected.progress(timeout=left if again is None else min(patience, left)):
+                deadline.renew()
+                patience = deadline.left / 2
+                continue
+            if again is None or patience >= left:
+                break
+            _logger.info("No answer to %s yet; it is sent once more.", what)
+            missing = [(command_id, again(command_id)) for command_id in expected.missing]
+            again = None
+            with suppress(LogUnavailable):  # the first time may still be answered
+                await self._deliver(what, missing, expected, deadline)
+        return expected.replies
 
     async def _deliver(
         self,
         what: str,
         commands: Iterable[tuple[CommandId, NewRecord]],
         expected: Expectation,
-        deadline: _Deadline,
+        deadline: Deadline,
     ) -> bool:
         """Send commands, each batch while the next is written.
 
@@ -188,7 +174,7 @@ class Exchange:
             LogUnavailable: not one of them was sent.
         """
         is_first = is_confirmed = True
-        async with aclosing(_batches(commands)) as batches:
+        async with aclosing(portions(commands)) as batches:
             batch = await anext(batches, None)
             while batch is not None:
                 expected.expect(batch)
@@ -214,7 +200,7 @@ class Exchange:
                 is_first = False
         return is_confirmed
 
-    async def _send(self, what: str, records: Sequence[NewRecord], deadline: _Deadline) -> None:
+    async def _send(self, what: str, records: Sequence[NewRecord], deadline: Deadline) -> None:
         """Send one batch, again and again while the log cannot be reached."""
         pause = _FIRST_PAUSE
         while True:
@@ -241,22 +227,3 @@ class Exchange:
         if not reading.cancelled() and (error := reading.exception()) is not None:
             _logger.error("The client cannot read its answers any more.", exc_info=error)
             self._pending.close(f"The client cannot read its answers any more ({error})")
-
-
-async def _batches(
-    commands: Iterable[tuple[CommandId, NewRecord]],
-) -> AsyncGenerator[Mapping[CommandId, NewRecord], None]:
-    """Commands in portions that one append takes."""
-    batch: dict[CommandId, NewRecord] = {}
-    size, most = 0, _FIRST_BATCH_RECORDS
-    for command_id, record in commands:
-        bytes_more = len(record.value or b"")
-        if batch and (len(batch) >= most or size + bytes_more > MAX_BATCH_BYTES):
-            yield batch
-            batch, size, most = {}, 0, min(2 * most, MAX_BATCH_RECORDS)
-        batch[command_id] = record
-        size += bytes_more
-        if len(batch) % _WRITTEN_AT_ONCE == 0:
-            await asyncio.sleep(0)
-    if batch:
-        yield batch

@@ -27,6 +27,7 @@ from tidelog.log.checks import (
 )
 from tidelog.log.cleaning import COMPACT_AFTER, TOMBSTONE_SECONDS
 from tidelog.log.port import (
+    TRANSACTION_SECONDS,
     Cleanup,
     Fenced,
     GroupDescription,
@@ -483,7 +484,12 @@ class MemoryLog(_Connected, Log):
     async def producer(self) -> Producer:
         return self._adopted(_MemoryProducer(self._open_store()))
 
-    async def writer(self, transactional_id: str) -> Writer:
+    async def writer(
+        self,
+        transactional_id: str,
+        *,
+        transaction_seconds: float = TRANSACTION_SECONDS,  # noqa: ARG002 - an append is never half done
+    ) -> Writer:
         return self._adopted(_MemoryWriter(self._open_store(), transactional_id))
 
     async def reader(

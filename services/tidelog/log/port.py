@@ -20,6 +20,9 @@ from tidelog_events.errors import TidelogError
 MAX_RECORD_BYTES = 1_000_000
 """The largest record (key, value and headers together) that a log takes; Kafka's own default bound."""
 
+TRANSACTION_SECONDS = 15.0
+"""How long an append of a writer may be under way where nothing else is said."""
+
 
 class LogError(TidelogError):
     """Something the log refused or could not do."""
@@ -366,10 +369,18 @@ class Log(ABC):
         """A producer for records that stand alone."""
 
     @abstractmethod
-    async def writer(self, transactional_id: str) -> Writer:
+    async def writer(
+        self, transactional_id: str, *, transaction_seconds: float = TRANSACTION_SECONDS
+    ) -> Writer:
         """Open the writer of a transactional id and fence every earlier one.
 
         When this returns, no append of an earlier writer can come into the log any more.
+
+        Args:
+            transactional_id: who writes.
+            transaction_seconds: how long an append may be under way. The log gives up one whose process has
+                died or hangs in the middle soon after that, since readers of committed records cannot pass
+                it. A log in which an append is never half done has no such moment.
         """
 
     @abstractmethod

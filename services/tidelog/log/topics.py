@@ -85,6 +85,10 @@ class Topics:
         """Under which the one engine of a partition writes."""
         return f"{self.prefix}-engine-{partition}"
 
+    def client_transactional_id(self, client_id: str) -> str:
+        """Under which a client appends what is to stand whole or not at all."""
+        return f"{self.prefix}-{client_id}"
+
     def specs(
         self, partitions: int = DEFAULT_PARTITIONS, reply_partitions: int = DEFAULT_PARTITIONS
     ) -> list[TopicSpec]:

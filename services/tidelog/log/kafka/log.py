@@ -18,6 +18,7 @@ from tidelog.log.kafka.reader import KafkaReader
 from tidelog.log.kafka.topics import KafkaTopics
 from tidelog.log.kafka.writer import KafkaWriter
 from tidelog.log.port import (
+    TRANSACTION_SECONDS,
     GroupDescription,
     Isolation,
     Log,
@@ -116,9 +117,13 @@ class KafkaLog(Log):
         self._refuse_closed()
         return await self._adopted(await KafkaProducer.open(self._connection, self._topics))
 
-    async def writer(self, transactional_id: str) -> Writer:
+    async def writer(
+        self, transactional_id: str, *, transaction_seconds: float = TRANSACTION_SECONDS
+    ) -> Writer:
         self._refuse_closed()
-        return await self._adopted(await KafkaWriter.open(self._connection, self._topics, transactional_id))
+        return await self._adopted(
+            await KafkaWriter.open(self._connection, self._topics, transactional_id, transaction_seconds)
+        )
 
     async def reader(
         self, offsets: Mapping[TopicPartition, int], isolation: Isolation = Isolation.COMMITTED

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Sequence
 from enum import Enum, auto
 
@@ -17,8 +18,6 @@ from tidelog.log.kafka.topics import KafkaTopics
 from tidelog.log.kafka.tuning import WRITER_RETRY_BACKOFF_MS, spare_the_unreachable
 from tidelog.log.port import Fenced, LogError, NewRecord, OutcomeUnknown, Writer
 
-TRANSACTION_TIMEOUT_MS = 15_000
-"""After which the broker aborts the transaction of a writer that hangs, so that readers get past it."""
 _ABORT_SECONDS = 3.0
 
 
@@ -50,7 +49,9 @@ class KafkaWriter(Writer):
         self._cause: LogError | None = None
 
     @classmethod
-    async def open(cls, connection: Connection, topics: KafkaTopics, transactional_id: str) -> KafkaWriter:
+    async def open(
+        cls, connection: Connection, topics: KafkaTopics, transactional_id: str, transaction_seconds: float
+    ) -> KafkaWriter:
         """Connect and fence every earlier writer: the broker aborts its transaction, and takes no other one.
 
         Raises:
@@ -59,7 +60,7 @@ class KafkaWriter(Writer):
         client = AIOKafkaProducer(
             **connection.options(),
             transactional_id=transactional_id,
-            transaction_timeout_ms=TRANSACTION_TIMEOUT_MS,
+            transaction_timeout_ms=math.ceil(transaction_seconds * 1_000),
             acks="all",
             retry_backoff_ms=WRITER_RETRY_BACKOFF_MS,
             max_batch_size=MAX_BATCH_BYTES,

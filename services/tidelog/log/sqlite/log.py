@@ -12,6 +12,7 @@ from weakref import WeakSet
 
 from tidelog.log.checks import refuse_malformed
 from tidelog.log.port import (
+    TRANSACTION_SECONDS,
     GroupDescription,
     Isolation,
     Log,
@@ -114,7 +115,12 @@ class SqliteLog(Log):
     async def producer(self) -> Producer:
         return self._adopted(SqliteProducer(self._opened()))
 
-    async def writer(self, transactional_id: str) -> Writer:
+    async def writer(
+        self,
+        transactional_id: str,
+        *,
+        transaction_seconds: float = TRANSACTION_SECONDS,  # noqa: ARG002 - a dead process leaves nothing open
+    ) -> Writer:
         session = self._opened()
         epoch = await session.thread.run(
             lambda connection: open_epoch(connection, transactional_id), timeout=_WRITE_SECONDS
