@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tidelog_events.identity import Partition, ScheduleId, Sequence
+from tidelog_events.jsontext import Json, loads
 from tidelog_events.schedule_record import ScheduleRecord
 from tidelog_events.states import JobState
 from tidelog_events.wire import WireInstant
@@ -21,6 +22,11 @@ class ScheduleView(ScheduleRecord):
 
     last_job_state: JobState | None
     last_skipped: WireInstant | None
+
+    @property
+    def payload_value(self) -> Json:
+        """The payload of its jobs as a Python value."""
+        return loads(self.payload)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

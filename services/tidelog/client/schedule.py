@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tidelog.client.checking import by, check_command
+from tidelog.client.checking import by, check_command, now
 from tidelog.client.errors import InvalidCommand, shown
 from tidelog.client.newjob import TagLike, payload_of, written_tag
 from tidelog.jobs import JobRequest, Retry
 from tidelog_events.commands import PutSchedule
+from tidelog_events.cron import read_cron
 from tidelog_events.identity import QueueName, ScheduleId, queue_of
 from tidelog_events.jsontext import Json, loads
 from tidelog_events.retry import DEFAULT_RETRY
@@ -71,6 +72,8 @@ class Schedule:
             "no_overlap": no_overlap,
         }
         self._checked = self.command()
+        if read_cron(cron, time_zone).next_after(now()) is None:
+            raise InvalidCommand("cron", f"cron {shown(cron)} never fires in {time_zone} in a hundred years")
         if not isinstance(job, str) and job.queue != self.queue:
             raise InvalidCommand("schedule_id", _other_queue(self.schedule_id, job))
 

@@ -13,14 +13,13 @@ from contextlib import AbstractAsyncContextManager
 from typing import Final
 
 from tidelog.client.client import Client
-from tidelog.client.errors import CommandRefused, ScheduleNotFound
+from tidelog.client.errors import DEFAULT_TIMEOUT, CommandRefused, ScheduleNotFound
 from tidelog.client.schedule import Schedule
 from tidelog.pausing import pause
 from tidelog_events.errors import TidelogError
 
 _logger: Final = logging.getLogger(__name__)
 
-_FIRST_DELAY: Final = 1.0
 _LAST_DELAY: Final = 60.0
 
 ClientOpener = Callable[[], AbstractAsyncContextManager[Client]]
@@ -40,6 +39,8 @@ class ScheduleSync:
         open_client: is called for each try.
         name: of the application; needed to prune.
         prune: whether to remove.
+        timeout: seconds to wait for each answer.
+        first_delay: seconds before the second try; the delays double, up to a minute.
     """
 
     def __init__(
@@ -49,12 +50,16 @@ class ScheduleSync:
         *,
         name: str | None = None,
         prune: bool = False,
+        timeout: float = DEFAULT_TIMEOUT,
+        first_delay: float = 1.0,
     ) -> None:
         self._declared = {schedule.schedule_id: schedule for schedule in schedules}
         self._missing = dict(self._declared)
         self._open_client = open_client
         self._actor = actor_of(name)
         self._prunes = prune and name is not None
+        self._timeout = timeout
+        self._delay = first_delay
 
     async def run(self, stop: asyncio.Event) -> None:
         """Try until it is done, or `stop` is set; while there is no engine or no log it waits, and says so.
@@ -74,7 +79,6 @@ class ScheduleSync:
             work.result()
 
     async def _keep_trying(self, stop: asyncio.Event) -> None:
-        delay = _FIRST_DELAY
         while True:
             try:
                 async with self._open_client() as client:
@@ -83,12 +87,14 @@ class ScheduleSync:
                         await self._prune(client)
             except TidelogError as error:
                 _logger.warning(
-                    "The declared schedules are not all in place; the next try is in %.0f s: %s", delay, error
+                    "The declared schedules are not all in place; the next try is in %g s: %s",
+                    self._delay,
+                    error,
                 )
             else:
                 return
-            await pause(stop, delay)
-            delay = min(delay * 2, _LAST_DELAY)
+            await pause(stop, self._delay)
+            self._delay = min(self._delay * 2, _LAST_DELAY)
 
     async def _put(self, client: Client) -> None:
         """Put what is missing. Raises what one of them met; the others are put all the same."""
@@ -102,18 +108,18 @@ class ScheduleSync:
 
     async def _put_one(self, client: Client, schedule: Schedule) -> None:
         try:
-            await client.put_schedule(schedule, actor=self._actor)
+            await client.put_schedule(schedule, actor=self._actor, timeout=self._timeout)
         except CommandRefused as error:
             # The same code has accepted it here: the engine is of another release, or knows other zones.
             _logger.error("An engine refuses the schedule %s: %s", schedule.schedule_id, error)  # noqa: TRY400  no fault
         self._missing.pop(schedule.schedule_id, None)
 
     async def _prune(self, client: Client) -> None:
-        for found in await client.schedules():
+        for found in await client.schedules(timeout=self._timeout):
             if found.put_by != self._actor or found.schedule_id in self._declared:
                 continue
             try:
-                await client.remove_schedule(found.schedule_id, actor=self._actor)
+                await client.remove_schedule(found.schedule_id, actor=self._actor, timeout=self._timeout)
             except ScheduleNotFound:
                 continue  # another worker was faster
             _logger.info("The schedule %s is declared no more; it was removed.", found.schedule_id)
