@@ -7,9 +7,11 @@ from typing import Final
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 from scripts.docs_site.changelog import changelog_page
 from scripts.docs_site.commands import commands_page
 from scripts.docs_site.messages import messages_page
+from scripts.docs_site.python_names import other_names
 from scripts.docs_site.settings import settings_page
 
 PAGES: Final[dict[str, Callable[[], str]]] = {
@@ -26,3 +28,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for path, make in PAGES.items():
         files.append(File.generated(config, path, content=make()))
     return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG001
+    """Let the reference of Python leave nothing out that can be imported."""
+    return markdown + other_names() if page.file.src_uri == "reference/python.md" else markdown
