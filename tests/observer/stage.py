@@ -47,8 +47,9 @@ NEVER = 10_000.0
 class Events:
     """Writes events to one partition, densely numbered, a second apart."""
 
-    def __init__(self, log: Log, partition: int) -> None:
+    def __init__(self, log: Log, partition: int, topics: Topics = TOPICS) -> None:
         self._log = log
+        self._topics = topics
         self.partition = Partition(partition)
         self.written: list[Transition] = []
 
@@ -63,7 +64,7 @@ class Events:
     async def put_raw(self, *records: tuple[bytes, bytes]) -> None:
         producer = await self._log.producer()
         await producer.append(
-            [NewRecord(TOPICS.transitions, self.partition, key, value) for key, value in records],
+            [NewRecord(self._topics.transitions, self.partition, key, value) for key, value in records],
             timeout=SECONDS,
         )
         await producer.close()
@@ -186,16 +187,17 @@ class Seen:
 class Stage:
     """An installation without engines: events are written by the test."""
 
-    def __init__(self, cluster: Cluster, log: Log) -> None:
+    def __init__(self, cluster: Cluster, log: Log, topics: Topics) -> None:
         self.cluster = cluster
         self.log = log
-        self.partitions = [Events(log, partition) for partition in range(PARTITIONS)]
+        self.topics = topics
+        self.partitions = [Events(log, partition, topics) for partition in range(PARTITIONS)]
 
     @classmethod
-    async def build(cls, cluster: Cluster) -> Stage:
+    async def build(cls, cluster: Cluster, topics: Topics = TOPICS) -> Stage:
         log = await cluster.connect()
-        await log.create_topics(TOPICS.specs(PARTITIONS, 1))
-        return cls(cluster, log)
+        await log.create_topics(topics.specs(PARTITIONS, 1))
+        return cls(cluster, log, topics)
 
     @asynccontextmanager
     async def observing(
@@ -216,7 +218,7 @@ class Stage:
         app = App()
         app.observer(observer_id, start=start, retry=retry, **options)(handler)
         [definition] = app.observers
-        observer = Observer(await self.cluster.connect(), TOPICS, definition, settings=settings)
+        observer = Observer(await self.cluster.connect(), self.topics, definition, settings=settings)
         stop = asyncio.Event()
         task = asyncio.create_task(observer.run(stop))
         try:
@@ -233,12 +235,12 @@ class Stage:
         return [letter for record in records if (letter := DeadLetter.read(record)) is not None]
 
     async def dead_letter_records(self) -> Sequence[Record]:
-        return await read_to_end(self.log, TOPICS.observer_dead_letters)
+        return await read_to_end(self.log, self.topics.observer_dead_letters)
 
     async def committed(self, observer_id: str = "watch") -> dict[int, int]:
         """The offsets of an observer's group, by partition."""
-        [group] = await self.log.groups(TOPICS.observer_group(observer_id))
+        [group] = await self.log.groups(self.topics.observer_group(observer_id))
         return {tp.partition: offset for tp, offset in group.committed.items()}
 
     async def end(self, partition: int) -> int:
-        return await self.log.end_offset(TopicPartition(TOPICS.transitions, partition))
+        return await self.log.end_offset(TopicPartition(self.topics.transitions, partition))

@@ -14,6 +14,7 @@ from tests.engine.house import TOPICS, House, eventually
 from tests.observer.stage import AT_ONCE, HASTY
 
 from tidelog.app import App
+from tidelog.log.port import TopicSpec
 from tidelog.observer.context import ObserverContext
 from tidelog.observer.observer import Observer
 from tidelog_events.codec import decode_transition
@@ -179,6 +180,24 @@ async def test_a_purged_job_is_found_at_its_purge(house: House) -> None:
     [job] = asker.found.values()
     assert job is not None
     assert (job.job_id, job.payload_value, job.tags) == ("q/a", {"key": "a"}, ("vip", "done"))
+
+
+async def test_what_the_log_has_forgotten_is_taken_from_what_engines_know(
+    tmp_path: Path,
+) -> None:
+    cluster = SqliteCluster(tmp_path)
+    log = await cluster.connect()
+    await log.create_topics([TopicSpec(TOPICS.transitions, 1, retention_seconds=3_600)])
+    house = await House.build(cluster)
+    async with house.running():
+        await enqueue(house, "a", tags=["vip"])
+        await cluster.expire(TOPICS.transitions)
+        await run_all(house, "done")
+        asker = Asker()
+        async with observing(house, asker.ask, tags=["vip"]):
+            await eventually(lambda: len(asker.found) == 2)
+    assert [job.payload_value for job in asker.found.values() if job is not None] == 2 * [{"key": "a"}]
+    await cluster.close()
 
 
 async def test_tags_decide_as_of_the_transition(house: House) -> None:

@@ -1,4 +1,4 @@
-"""All of a partition from its start up to an end that is known, in parts, with a bound on silence.
+"""All of a partition up to an end that is known, in parts, with a bound on silence.
 
 For readers that are not in a hurry and keep nothing: a rebuild, the whole history of a job.
 """
@@ -20,8 +20,12 @@ _READ_SECONDS: Final = 1.0
 _NO_PROGRESS_SECONDS: Final = 25.0
 
 
-async def scan(log: Log, source: TopicPartition, end: int) -> AsyncGenerator[tuple[list[Record], int], None]:
-    """The committed records of a partition from its start up to an offset, and after each part where it ends.
+async def scan(
+    log: Log, source: TopicPartition, end: int, *, begin: int | None = None
+) -> AsyncGenerator[tuple[list[Record], int], None]:
+    """The committed records of a partition up to an offset, and after each part where it ends.
+
+    From its start, or from another offset: what the log has forgotten from there on is passed over.
 
     Close it (`contextlib.aclosing`) when you stop before its end.
 
@@ -29,7 +33,9 @@ async def scan(log: Log, source: TopicPartition, end: int) -> AsyncGenerator[tup
         LogUnavailable: nothing more came for a while, although the end was not reached.
         UnknownTopic: there is no such partition.
     """
-    reader = await log.reader({source: await log.start_offset(source)}, Isolation.COMMITTED)
+    start = await log.start_offset(source)
+    first = start if begin is None else max(start, begin)
+    reader = await log.reader({source: first}, Isolation.COMMITTED)
     try:
         progress = time.monotonic()
         while (before := reader.position(source)) < end:

@@ -10,18 +10,19 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
+from contextlib import aclosing
 from copy import copy
 from typing import Final
 
 from tidelog.core.changelog import is_job_key
-from tidelog.core.versioned import UnreadableState, versioned
+from tidelog.core.entry import decode_job
 from tidelog.log.port import Isolation, Log, TopicPartition
+from tidelog.log.scan import scan
 from tidelog.log.topics import Topics
-from tidelog.observer.look_back import look_back, read_to
+from tidelog.observer.look_back import look_back
 from tidelog_events.identity import JobId, Sequence
-from tidelog_events.record import JobRecord
+from tidelog_events.record import RECORD_FIELDS, JobRecord
 from tidelog_events.transitions import Enqueued, JobFact, Purged, Transition
-from tidelog_events.wire import Unreadable, from_wire
 
 _MOST_ENDED: Final = 200
 """Ended jobs that are kept for what may still come: a requeue, the purge."""
@@ -180,23 +181,20 @@ async def _entries(log: Log, source: TopicPartition, only: JobId | None = None) 
     """
     end = await log.end_offset(source, Isolation.UNCOMMITTED)
     entries: dict[JobId, bytes] = {}
-    reader = await log.reader({source: await log.start_offset(source)})
-    try:
-        async for record in read_to(reader, source, end):
-            key = (record.key or b"").decode()
-            if not is_job_key(key) or (only is not None and key != only):
-                continue
-            if record.value is None:
-                entries.pop(JobId(key), None)
-            else:
-                entries[JobId(key)] = record.value
-    finally:
-        await reader.close()
+    async with aclosing(scan(log, source, end)) as parts:
+        async for records, _ in parts:
+            for record in records:
+                key = (record.key or b"").decode()
+                if not is_job_key(key) or (only is not None and key != only):
+                    continue
+                if record.value is None:
+                    entries.pop(JobId(key), None)
+                else:
+                    entries[JobId(key)] = record.value
     return entries
 
 
 def _record_in(entry: bytes) -> JobRecord:
-    try:
-        return from_wire(JobRecord, versioned(entry, "a job"))
-    except Unreadable as error:
-        raise UnreadableState(f"an entry of the state topic cannot be read: {error}") from None
+    """What everybody may know of the job in an entry, without what only engines do."""
+    job = decode_job(entry)
+    return JobRecord(**{name: getattr(job, name) for name in RECORD_FIELDS})

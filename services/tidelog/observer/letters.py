@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from contextlib import aclosing
 from typing import Final
 
 from tidelog.log.port import GroupDescription, Log, TopicPartition
+from tidelog.log.scan import scan
 from tidelog.log.tail import newest_records
 from tidelog.log.topics import Topics
 from tidelog.observer.dead_letters import DeadLetter, RedriveRequest, home_of
-from tidelog.observer.look_back import read_to
 from tidelog_events.instants import Instant
 
 _APPEND_SECONDS: Final = 10.0
@@ -42,15 +43,14 @@ async def all_open_letters(
     letters: dict[str, dict[tuple[int, int], tuple[int, DeadLetter]]] = {one: {} for one in observer_ids}
     for home, newest in (await newest_records(log, set(homes.values()), timeout=_LOOK_SECONDS)).items():
         begin = min(first[one] for one in observer_ids if homes[one] == home)
-        reader = await log.reader({home: max(begin, await log.start_offset(home))})
-        try:
-            async for record in read_to(reader, home, newest.offset + 1):
-                letter = DeadLetter.read(record)
-                if letter is not None and record.offset >= first.get(letter.observer_id, newest.offset + 1):
-                    # A letter that stands twice is one: the later place, so that a request means both.
-                    letters[letter.observer_id][letter.identity] = (record.offset, letter)
-        finally:
-            await reader.close()
+        end = newest.offset + 1
+        async with aclosing(scan(log, home, end, begin=begin)) as parts:
+            async for records, _ in parts:
+                for record in records:
+                    letter = DeadLetter.read(record)
+                    if letter is not None and record.offset >= first.get(letter.observer_id, end):
+                        # A letter that stands twice is one: the later place, so that a request means both.
+                        letters[letter.observer_id][letter.identity] = (record.offset, letter)
     return {one: sorted(found.values(), key=lambda item: item[0]) for one, found in letters.items()}
 
 

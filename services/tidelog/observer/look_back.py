@@ -7,11 +7,12 @@ found. Records are passed over by their key alone; only those of the jobs in que
 
 from __future__ import annotations
 
-import time
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import Collection, Mapping
+from contextlib import aclosing
 from typing import Final
 
-from tidelog.log.port import Log, LogUnavailable, Reader, Record, TopicPartition
+from tidelog.log.port import Log, Record, TopicPartition
+from tidelog.log.scan import scan
 from tidelog_events.codec import Undecodable, UnknownVersion, decode_transition
 from tidelog_events.identity import JobId
 from tidelog_events.record import JobRecord
@@ -19,10 +20,6 @@ from tidelog_events.transitions import Enqueued, JobFact
 
 _FIRST_WINDOW: Final = 1_000
 _WIDER: Final = 8
-_READ_RECORDS: Final = 5_000
-_READ_SECONDS: Final = 1.0
-_NO_PROGRESS_SECONDS: Final = 25.0
-"""Above the transaction timeout, for which an engine that died may hold up readers of committed records."""
 
 
 async def look_back(
@@ -57,35 +54,13 @@ async def _records_of(
     log: Log, source: TopicPartition, begin: int, end: int, keys: Mapping[bytes, JobId]
 ) -> dict[bytes, list[Record]]:
     """The records with these keys from `begin` to before `end`, in order."""
-    records: dict[bytes, list[Record]] = {}
-    reader = await log.reader({source: begin})
-    try:
-        async for record in read_to(reader, source, end):
-            if record.key is not None and record.key in keys:
-                records.setdefault(record.key, []).append(record)
-    finally:
-        await reader.close()
-    return records
-
-
-async def read_to(reader: Reader, source: TopicPartition, end: int) -> AsyncIterator[Record]:
-    """The records of a partition from the reader's position to before an offset.
-
-    Raises:
-        LogUnavailable: there was no progress for long.
-    """
-    progress = time.monotonic()
-    while (before := reader.position(source)) < end:
-        for record in await reader.read(max_records=_READ_RECORDS, timeout=_READ_SECONDS):
-            if record.offset < end:
-                yield record
-        if reader.position(source) > before:
-            progress = time.monotonic()
-        elif time.monotonic() - progress > _NO_PROGRESS_SECONDS:
-            raise LogUnavailable(
-                f"{source.topic}[{source.partition}] could be read to offset {before} and not to {end} "
-                f"for {_NO_PROGRESS_SECONDS:.0f} s. An open transaction may hold it up."
-            )
+    found: dict[bytes, list[Record]] = {}
+    async with aclosing(scan(log, source, end, begin=begin)) as parts:
+        async for records, _ in parts:
+            for record in records:
+                if record.key is not None and record.key in keys:
+                    found.setdefault(record.key, []).append(record)
+    return found
 
 
 def _job_fact(record: Record) -> JobFact | None:

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import aclosing
 from typing import Final
 
 from tidelog.log.port import Log, LogUnavailable, Member, OffsetOutOfRange, Record, TopicPartition
+from tidelog.log.scan import scan
 from tidelog.log.topics import Topics
 from tidelog.observer.dead_letters import DeadLetter, RedriveRequest, home_of
 from tidelog.observer.definition import ObserverDefinition
 from tidelog.observer.delivery import LAST_DELAY, Deliveries
 from tidelog.observer.jobs import find_job
-from tidelog.observer.look_back import read_to
 from tidelog.pausing import pause
 from tidelog_events.codec import Undecodable, UnknownVersion, decode_transition
 
@@ -119,19 +120,18 @@ class Redriver:
             request.actor,
         )
         seen: set[tuple[int, int]] = set()
-        reader = await self._log.reader({home: position})
-        try:
-            async for record in read_to(reader, home, request.through + 1):
-                letter = DeadLetter.read(record)
-                if letter is None or letter.observer_id != request.observer_id or letter.identity in seen:
-                    continue
-                if home.partition not in member.assignment or not await self._deliver(letter, record, stop):
-                    return position
-                seen.add(letter.identity)
-                position = record.offset + 1
-                await member.commit({home.partition: position}, timeout=_COMMIT_TIMEOUT)
-        finally:
-            await reader.close()
+        async with aclosing(scan(self._log, home, request.through + 1, begin=position)) as parts:
+            async for records, _ in parts:
+                for record in records:
+                    letter = DeadLetter.read(record)
+                    if letter is None or letter.observer_id != request.observer_id or letter.identity in seen:
+                        continue
+                    is_here = home.partition in member.assignment
+                    if not is_here or not await self._deliver(letter, record, stop):
+                        return position
+                    seen.add(letter.identity)
+                    position = record.offset + 1
+                    await member.commit({home.partition: position}, timeout=_COMMIT_TIMEOUT)
         position = request.through + 1
         await member.commit({home.partition: position}, timeout=_COMMIT_TIMEOUT)
         return position
