@@ -11,7 +11,20 @@ from typing import Annotated
 
 import typer
 
-from tidelog.cli import demo, doctor, enqueue, history, init, jobs, queues, rebuild, replay, roles, schedules
+from tidelog.cli import (
+    demo,
+    doctor,
+    enqueue,
+    history,
+    init,
+    jobs,
+    queues,
+    rebuild,
+    replay,
+    roles,
+    schedules,
+    stats,
+)
 from tidelog.cli.console import print_line
 from tidelog.cli.entry import command
 from tidelog.cli.logs import LogLevel, set_up_logging
@@ -70,7 +83,12 @@ _PANELS: dict[str, dict[str, Callable[..., Coroutine[None, None, None] | None]]]
         "trigger": schedules.trigger,
         "unschedule": schedules.unschedule,
     },
-    "Roles": {"engine": roles.engine, "worker": roles.worker, "projector": roles.projector},
+    "Roles": {
+        "engine": roles.engine,
+        "worker": roles.worker,
+        "projector": roles.projector,
+        "stats": stats.stats,
+    },
     "Installation": {
         "init": init.init,
         "doctor": doctor.doctor,
