@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 import asyncpg
 
-from tidelog_projections import archive
+from tidelog_projections import archive, statistics
 from tidelog_projections.apply import SWAP_LOCK, apply, begin, put_position, write_changes
 from tidelog_projections.connection import SCHEMA
 from tidelog_projections.errors import ProjectionRefused, RebuildRunning
@@ -159,6 +159,7 @@ class Rebuild:
             "SELECT tablename AS name FROM pg_tables WHERE schemaname = $1", NEW_SCHEMA
         )
         await archive.take_along(connection, SCHEMA, NEW_SCHEMA)
+        await statistics.take_along(connection, SCHEMA, NEW_SCHEMA)
         await connection.execute(_COPY_GRANTS)
         await connection.execute(f"ALTER SCHEMA {SCHEMA} RENAME TO {OLD_SCHEMA}")
         await connection.execute(f"ALTER SCHEMA {NEW_SCHEMA} RENAME TO {SCHEMA}")

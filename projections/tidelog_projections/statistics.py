@@ -74,3 +74,12 @@ async def put_windows(connection: Connection, windows: Sequence[WindowStats], *,
     async with connection.transaction():
         await put(connection, _PUT, rows.values())
         await connection.execute(_DROP, keep_from)
+
+
+async def take_along(connection: Connection, old_schema: str, new_schema: str) -> None:
+    """Move the table of one schema into the other: the log does not tell what stands there."""
+    old = f"{old_schema}.queue_stats"
+    if await connection.fetchval("SELECT to_regclass($1)", old) is None:
+        return
+    await connection.execute(f"DROP TABLE {new_schema}.queue_stats")
+    await connection.execute(f"ALTER TABLE {old} SET SCHEMA {new_schema}")
