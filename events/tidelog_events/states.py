@@ -21,6 +21,10 @@ class JobState(StrEnum):
         """The frozen number of the state, for storage that wants one."""
         return STATE_ORDINALS[self]
 
+    # A member equals its text, so it may have its hash: that of `Enum` is written in Python, and every look
+    # into a set or a table of states would run it.
+    __hash__ = str.__hash__
+
     @property
     def is_terminal(self) -> bool:
         """Whether a job in this state has ended (a requeue may still start a new life)."""

@@ -17,7 +17,7 @@ from pydantic import WithJsonSchema
 
 from tidelog_events.instants import Instant, format_instant, from_seconds, parse_instant, to_seconds
 from tidelog_events.jsontext import Json, JsonBytes, dumps
-from tidelog_events.retry import RetryPolicy
+from tidelog_events.retry import DEFAULT_RETRY, RetryPolicy
 
 WireObject: TypeAlias = dict[str, Any]
 """A JSON object ready for orjson: its values are JSON values or `orjson.Fragment`s."""
@@ -52,11 +52,19 @@ def read_tag(tag: str | Mapping[str, str]) -> Tag:
     return key, value
 
 
-@lru_cache(maxsize=1_024)  # few policies serve all jobs; nobody changes what is written
 def write_retry(retry: RetryPolicy) -> WireObject:
     """A retry policy as the contract writes it, delays in seconds."""
+    # Nearly all jobs have this very one; to look any other up takes longer than all the rest of an event.
+    return _WRITTEN_DEFAULT if retry is DEFAULT_RETRY else _written(retry)
+
+
+@lru_cache(maxsize=1_024)  # few policies serve all jobs; nobody changes what is written
+def _written(retry: RetryPolicy) -> WireObject:
     delays = None if retry.delays is None else [to_seconds(delay) for delay in retry.delays]
     return {"max_attempts": retry.max_attempts, "delays": delays}
+
+
+_WRITTEN_DEFAULT: Final = _written(DEFAULT_RETRY)
 
 
 def read_retry(retry: Mapping[str, Any]) -> RetryPolicy:

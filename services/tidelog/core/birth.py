@@ -22,8 +22,8 @@ def bear(decision: Decision, command: Enqueue, job_id: JobId, parents: Mapping[J
         job_id: not in use.
         parents: the states of its parents, in the order of the command.
     """
-    failed = first_failure(parents.values(), command.mode)
-    open_parents = sum(not state.is_terminal for state in parents.values())
+    failed = first_failure(parents.values(), command.mode) if parents else None
+    open_parents = sum(not state.is_terminal for state in parents.values()) if parents else 0
     if failed is not None:
         state = JobState.CANCELLED
     elif open_parents:
@@ -31,9 +31,14 @@ def bear(decision: Decision, command: Enqueue, job_id: JobId, parents: Mapping[J
     else:
         state = JobState.SCHEDULED
     queue = command.target_queue
+    # Named one by one, and not by `event_fields`, which takes half as long again: it is the event of which
+    # most are made.
     decision.emit(
         Enqueued(
-            **decision.event_fields(),
+            at=decision.now,
+            partition=decision.state.partition,
+            sequence=decision.state.sequence,
+            cause_command_id=decision.cause,
             actor=command.actor,
             job_id=job_id,
             queue=queue,

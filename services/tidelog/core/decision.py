@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TypeAlias, TypedDict
+from typing import NamedTuple, TypeAlias, TypedDict
 
 from tidelog.core.evolve import evolve
 from tidelog.core.link import DependentEnded, DependentLives, LinkMessage
@@ -15,8 +15,7 @@ from tidelog_events.replies import Answer
 from tidelog_events.transitions import JobTransition, Requeued, Transition
 
 
-@dataclass(frozen=True, slots=True)
-class Addressed:
+class Addressed(NamedTuple):
     """An answer and the client that it is for; an engine has nobody to give it to when there is none."""
 
     to: ClientId | None

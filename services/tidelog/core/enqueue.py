@@ -38,6 +38,9 @@ def enqueue(decision: Decision, command: Enqueue, position: Position) -> None:
         same = command.command_id is not None and command.command_id == known.enqueue_command_id
         answer(decision, command, Result.OK if same else Result.DUPLICATE, job_id=job_id)
         return
+    if not parent_ids:
+        bear(decision, command, job_id, {})
+        return
     answers = _ask_here(decision, parent_ids)
     unknown = next((parent_id for parent_id, found in answers.items() if found and not found.state), None)
     if unknown is not None:

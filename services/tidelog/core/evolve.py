@@ -68,7 +68,7 @@ def _bear(state: PartitionState, event: Enqueued) -> None:
         if parent is not None:
             _name_parent(job, parent)
     state.index(job)
-    if not job.state.is_terminal:  # one that is born ended never holds its parents
+    if job.parents and not job.state.is_terminal:  # one that is born ended never holds its parents
         state.hold_parents(job)
 
 

@@ -54,13 +54,7 @@ class Batch:
         """The events, answers and messages of a decision; an answer to nobody is dropped."""
         for output in decision.outputs:
             if isinstance(output, Transition):
-                self._append(
-                    self._topics.transitions, self._partition, _event_key(output), encode_transition(output)
-                )
-                if isinstance(output, JobFact) and output.job_id not in self._changed:
-                    self._count_state(decision.state, output.job_id)
-                elif isinstance(output, ScheduleFact) and output.schedule_id not in self._changed:
-                    self._count_schedule(decision.state, output.schedule_id)
+                self._add_event(decision.state, output)
             elif output.to is not None:
                 self._append(
                     self._topics.replies,
@@ -76,6 +70,19 @@ class Batch:
                 encode_link(message),
                 (MESSAGE,),
             )
+
+    def _add_event(self, state: PartitionState, event: Transition) -> None:
+        if isinstance(event, JobFact):
+            key: str = event.job_id
+            if key not in self._changed:
+                self._count_state(state, event.job_id)
+        elif isinstance(event, ScheduleFact):
+            key = event.schedule_id
+            if key not in self._changed:
+                self._count_schedule(state, event.schedule_id)
+        else:
+            key = _other_key(event)
+        self._append(self._topics.transitions, self._partition, key.encode(), encode_transition(event))
 
     def _count_state(self, state: PartitionState, job_id: JobId) -> None:
         self._changed.add(job_id)
@@ -119,8 +126,9 @@ class Batch:
 
     def records(self, state: PartitionState, positions: InputPositions) -> list[NewRecord]:
         """All records of the transaction, with what changed in the state and how far the input was read."""
-        for change in (*take_changes(state), position_change(state, positions)):
-            self._append(self._topics.state, self._partition, change.key.encode(), change.value)
+        changes = (*take_changes(state), position_change(state, positions))
+        topic, partition = self._topics.state, self._partition
+        self._records += [NewRecord(topic, partition, key.encode(), value) for key, value in changes]
         return self._records
 
     def _append(
@@ -140,12 +148,10 @@ def record_bytes(key: bytes | None, value: bytes | None, headers: Iterable[tuple
     return len(key or b"") + len(value or b"") + sum(len(name) + len(text) for name, text in headers)
 
 
-def _event_key(event: Transition) -> bytes:
+def _other_key(event: Transition) -> str:
     match event:
-        case JobFact() | Purged():
-            return event.job_id.encode()
+        case Purged():
+            return event.job_id
         case QueueFact():
-            return event.queue.encode()
-        case ScheduleFact():
-            return event.schedule_id.encode()
+            return event.queue
     raise TypeError(f"no key is known for a {event.TYPE!r} event")

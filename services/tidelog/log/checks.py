@@ -18,13 +18,13 @@ from tidelog.log.port import (
 
 def refuse_oversized(records: Sequence[NewRecord]) -> None:
     """Raise `RecordTooLarge` for the first record over the bound (key, value and headers together)."""
-    for record in records:
-        size = len(record.key or b"") + len(record.value or b"")
-        for name, value in record.headers:
-            size += len(name) + len(value)
+    for topic, partition, key, value, headers in records:
+        size = (len(key) if key else 0) + (len(value) if value else 0)
+        for name, text in headers:
+            size += len(name) + len(text)
         if size > MAX_RECORD_BYTES:
             raise RecordTooLarge(
-                f"A record for {record.topic}[{record.partition}] has {size} bytes; the log takes at most"
+                f"A record for {topic}[{partition}] has {size} bytes; the log takes at most"
                 f" {MAX_RECORD_BYTES}. Nothing was appended."
             )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Sequence
 
 from aiokafka import AIOKafkaProducer
@@ -105,7 +106,7 @@ def _append(builder: BatchBuilder, record: NewRecord) -> bool:
 
 
 def _by_partition(records: Sequence[NewRecord]) -> dict[tuple[str, int], list[int]]:
-    found: dict[tuple[str, int], list[int]] = {}
+    found: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
     for index, record in enumerate(records):
-        found.setdefault((record.topic, record.partition), []).append(index)
+        found[record[:2]].append(index)
     return found

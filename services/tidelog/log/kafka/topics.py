@@ -65,7 +65,7 @@ class KafkaTopics:
 
     async def check_records(self, records: Sequence[NewRecord]) -> None:
         """Raise `UnknownTopic` or `InvalidRecord` for a record that cannot stand where it is to go."""
-        touched = {(record.topic, record.partition) for record in records}
+        touched = {record[:2] for record in records}
         await self.check_partitions([TopicPartition(*tp) for tp in touched])
         for topic in {record.topic for record in records if record.key is None}:
             if topic not in self._policies:
