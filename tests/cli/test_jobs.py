@@ -46,6 +46,13 @@ def test_a_job_runs_and_is_shown(running: Installation) -> None:
     assert "urgent customer=42 greeted=ann" in shown
 
 
+def test_a_retry_policy_can_be_said(running: Installation) -> None:
+    running.run("enqueue", "later", "--key", "stubborn", "--max-attempts", "3", "--delays", "1,2.5")
+    running.run("enqueue", "later", "--key", "hopeful", "--delays", "60")
+    assert record(running, "default/stubborn")["retry"] == {"max_attempts": 3, "delays": [1, 2.5]}
+    assert record(running, "default/hopeful")["retry"] == {"max_attempts": 10, "delays": [60]}
+
+
 def test_an_enqueue_of_the_same_key_is_the_same_job(running: Installation) -> None:
     arguments = ("enqueue", "later", "--key", "same", "--delay", "3600")
     assert running.json(*arguments) == running.json(*arguments) == {"result": "Ok", "job_id": "default/same"}

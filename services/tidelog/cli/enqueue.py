@@ -11,7 +11,7 @@ from tidelog.cli.console import print_json, print_line
 from tidelog.cli.exits import WrongUse
 from tidelog.cli.options import ActorOption, JsonOption, TimeoutOption
 from tidelog.cli.session import open_client, read_settings
-from tidelog.cli.values import read_json, read_tag, read_time
+from tidelog.cli.values import read_json, read_retry, read_tag, read_time
 
 
 class Mode(StrEnum):
@@ -40,6 +40,16 @@ async def enqueue(
     tag: Annotated[
         list[str] | None, typer.Option(metavar="LABEL|KEY=VALUE", help="A tag; may be said up to 32 times.")
     ] = None,
+    max_attempts: Annotated[
+        int | None, typer.Option(metavar="N", help="How often it is tried, 1 to 1000; 10 by default.")
+    ] = None,
+    delays: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SECONDS,…",
+            help="Waits after the 1st, 2nd … failure; the last repeats. By default 2, 4, 8 … up to 300.",
+        ),
+    ] = None,
     timeout: TimeoutOption = 10.0,
     as_json: JsonOption = False,
 ) -> None:
@@ -51,6 +61,7 @@ async def enqueue(
         raise WrongUse("--delay and --due exclude each other; give one of them.")
     if delay is not None and not delay >= 0:
         raise WrongUse(f"--delay is {delay} s; it must be 0 or more.")
+    retry = read_retry(max_attempts, delays)
     settings = read_settings()
     value = read_json("--payload", payload)
     due_time = None if due is None else read_time("--due", due)
@@ -65,6 +76,7 @@ async def enqueue(
             parents=parent or (),
             mode=mode.value,
             tags=[read_tag(text) for text in tag or ()],
+            retry=retry,
             actor=actor,
             timeout=timeout,
         )

@@ -9,6 +9,7 @@ from tidelog.cli.exits import Refused, WrongUse
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from tidelog.jobs import Retry
     from tidelog_events.identity import QueueName
     from tidelog_events.jsontext import Json
     from tidelog_events.wire import Tag
@@ -50,6 +51,25 @@ def read_tag(text: str) -> Tag:
     """`key=value`, or a label without an equals sign."""
     key, equals, value = text.partition("=")
     return (key, value) if equals else key
+
+
+def read_retry(max_attempts: int | None, delays: str | None) -> Retry | None:
+    """The retry policy of `--max-attempts` and `--delays`; None where neither is given."""
+    from tidelog.jobs import Retry
+    from tidelog_events.retry import DEFAULT_MAX_ATTEMPTS
+
+    if max_attempts is None and delays is None:
+        return None
+    seconds: list[float] | None = None
+    if delays is not None:
+        try:
+            seconds = [float(part) for part in delays.split(",")]
+        except ValueError:
+            raise WrongUse(f"--delays is {delays!r}; write seconds, as in 1,5,30.") from None
+    try:
+        return Retry(DEFAULT_MAX_ATTEMPTS if max_attempts is None else max_attempts, seconds)
+    except ValueError as error:
+        raise WrongUse(f"--max-attempts and --delays do not do: {error}.") from None
 
 
 def read_weights(text: str) -> dict[str, int]:
