@@ -16,6 +16,7 @@ from tidelog_events.wire import Tag
 from tidelog_projections import apply, archive, queries, schedule_queries, workers
 from tidelog_projections.archive import ArchivedJob, ArchivePage
 from tidelog_projections.batch import Batch, Position
+from tidelog_projections.circumstances import Circumstances, circumstances
 from tidelog_projections.connection import SCHEMA, Postgres
 from tidelog_projections.embedded import EmbeddedPostgres, embedded_folder
 from tidelog_projections.history import History
@@ -217,6 +218,10 @@ class Projection:
     async def cancel_requests(self, job_id: JobId) -> list[CancelRequest]:
         """Who asked the worker of a job to stop, in this life of its id, oldest first; the newest 64."""
         return await self._postgres.run(lambda connection: queries.cancel_requests(connection, job_id))
+
+    async def circumstances(self, job_id: JobId) -> Circumstances:
+        """A job with all that may be in its way, of one instant."""
+        return await self._postgres.run(lambda connection: circumstances(connection, job_id))
 
     async def queues(self) -> list[QueueDepths]:
         """Every queue with its settings and depths, by name."""

@@ -24,6 +24,7 @@ from tidelog.cli import (
     roles,
     schedules,
     stats,
+    why,
 )
 from tidelog.cli.console import print_line
 from tidelog.cli.entry import command
@@ -68,6 +69,7 @@ _PANELS: dict[str, dict[str, Callable[..., Coroutine[None, None, None] | None]]]
         "jobs": jobs.jobs,
         "job": jobs.job,
         "history": history.history,
+        "why": why.why,
         "cancel": jobs.cancel,
         "requeue": jobs.requeue,
     },

@@ -3,36 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
 from tidelog.doctor.findings import Finding, Health, listed, plural
 from tidelog.doctor.site import LOOK_SECONDS, Site
-from tidelog.log.port import Record, TopicPartition
+from tidelog.freshness import Behind, event_in, missing
+from tidelog.log.port import Record
 from tidelog.log.tail import newest_records
 from tidelog_events.identity import Partition
-from tidelog_events.instants import SECOND, Instant, NotAnInstant, parse_instant
-from tidelog_events.jsontext import NotJson, loads
+from tidelog_events.instants import SECOND, Instant
 from tidelog_projections.batch import Position
 
 NAME = "projection"
 _SOON_SECONDS = 10.0
 _LATE_SECONDS = 60.0
 _REBUILD = "Run `tidelog rebuild`; it makes Postgres anew while the old tables serve readers."
-
-
-@dataclass(frozen=True, slots=True)
-class Behind:
-    """A partition that Postgres does not have to its end.
-
-    Attributes:
-        events: how many are missing.
-        oldest, newest: when the first and the last of them happened; None where that cannot be read.
-    """
-
-    partition: int
-    events: int
-    oldest: Instant | None
-    newest: Instant | None
 
 
 async def check_projection(site: Site) -> list[Finding]:
@@ -52,7 +36,7 @@ async def check_projection(site: Site) -> list[Finding]:
         if is_of_another_log(position, start, await site.log.end_offset(tp), record):
             foreign.append(tp.partition)
         elif record is not None and record.offset >= position.next_offset:
-            behind.append(await _look(site, tp, position, record))
+            behind.append(await missing(site.log, tp, position, record, timeout=LOOK_SECONDS))
     return judge_projection(behind, foreign, site.clock())
 
 
@@ -60,22 +44,8 @@ def is_of_another_log(position: Position, start: int, end: int, newest: Record |
     """Whether a position cannot have come from this log, or the log has lost what is to be read next."""
     if not start <= position.next_offset <= end:
         return True
-    sequence, _ = _event(newest)
+    sequence, _ = event_in(newest)
     return sequence is not None and sequence < position.sequence
-
-
-async def _look(site: Site, tp: TopicPartition, position: Position, newest: Record) -> Behind:
-    sequence, newest_at = _event(newest)
-    reader = await site.log.reader({tp: position.next_offset})
-    try:
-        first: list[Record] = []
-        while not first and reader.position(tp) <= newest.offset:
-            first = await reader.read(max_records=1, timeout=LOOK_SECONDS)
-    finally:
-        await reader.close()
-    _, oldest_at = _event(first[0]) if first else (None, None)
-    missing = newest.offset + 1 - position.next_offset if sequence is None else sequence - position.sequence
-    return Behind(tp.partition, missing, oldest_at, newest_at)
 
 
 def judge_projection(behind: Collection[Behind], foreign: Collection[int], now: Instant) -> list[Finding]:
@@ -113,20 +83,3 @@ def _judge_age(behind: Collection[Behind], now: Instant) -> Finding:
         "Check that `tidelog projector` runs and what it logs of these partitions. If it cannot keep up, "
         "start more of them.",
     )
-
-
-def _event(record: Record | None) -> tuple[int | None, Instant | None]:
-    """Sequence and time of an event, as far as they can be read."""
-    if record is None or record.value is None:
-        return None, None
-    try:
-        written = loads(record.value)
-    except NotJson:
-        return None, None
-    match written:
-        case {"sequence": int(sequence), "at": str(at)}:
-            try:
-                return sequence, parse_instant(at)
-            except NotAnInstant:
-                return sequence, None
-    return None, None

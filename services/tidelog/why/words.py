@@ -1,0 +1,61 @@
+"""Times, spans and lists in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from tidelog_events.instants import SECOND, Instant, format_instant
+
+_MOST_NAMED: Final = 5
+_UNITS: Final = (("d", 86_400), ("h", 3_600), ("min", 60))
+
+
+def at(instant: Instant) -> str:
+    """A time as the contract writes it."""
+    return format_instant(instant)
+
+
+def ago(earlier: Instant, now: Instant) -> str:
+    """`12.3 s ago`."""
+    return f"{span(earlier, now)} ago"
+
+
+def span(earlier: Instant, later: Instant) -> str:
+    """`12.3 s`, `4 min 10 s`, `2 d 3 h`; never less than nothing."""
+    seconds = max(0.0, (later - earlier) / SECOND)
+    if seconds < _UNITS[-1][1]:
+        return f"{seconds:.1f} s"
+    parts: list[str] = []
+    left = int(seconds)
+    for unit, length in (*_UNITS, ("s", 1)):
+        count, left = divmod(left, length)
+        if count:
+            parts.append(f"{count} {unit}")
+    return " ".join(parts[:2])
+
+
+def when(instant: Instant | None) -> str:
+    """` at <time>`, or nothing."""
+    return "" if instant is None else f" at {at(instant)}"
+
+
+def because(cause: str | None) -> str:
+    """`, because: <cause>`, or nothing; the sentence goes on after it."""
+    return "" if cause is None else f", because: {cause.rstrip('.')}"
+
+
+def optional(instant: Instant | None) -> str | None:
+    """A time as JSON."""
+    return None if instant is None else at(instant)
+
+
+def amount(count: int, noun: str) -> str:
+    """`1 job`, `1,200 jobs`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """The first few, and how many more."""
+    shown = ", ".join(names[:_MOST_NAMED])
+    return shown if len(names) <= _MOST_NAMED else f"{shown} and {len(names) - _MOST_NAMED} more"
