@@ -39,7 +39,7 @@ def _shape(name: str, definition: Schema) -> str:
     head = f"### {_title(name, definition)}\n\n{definition.get('description', '')}\n"
     if "enum" in definition:
         return head + f"\n{_type(definition)}\n"
-    return head + "\n| field | | type |\n|---|---|---|\n" + "\n".join(_rows(definition)) + "\n"
+    return head + "\n| field | always | type |\n|---|---|---|\n" + "\n".join(_rows(definition)) + "\n"
 
 
 def _title(name: str, definition: Schema) -> str:

@@ -53,6 +53,8 @@ def _default(field: FieldInfo) -> str:
     default: object = field.default
     if default is None:
         return "none"
+    if isinstance(default, bool):
+        return "`on`" if default else "`off`"
     if isinstance(default, float):  # only durations are
         hours = default / 3_600
         return f"`{hours / 24:g}d`" if hours > 24 else f"`{hours:g}h`"

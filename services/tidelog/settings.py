@@ -138,10 +138,16 @@ class Settings(BaseSettings):
             ended job is kept, in seconds, or written as `90m`, `24h`, `14d`.
         history: what the projection keeps of a job's history.
         archive: whether jobs that are purged stay readable in Postgres.
-        kafka_security_protocol, kafka_ca_file, kafka_certificate_file, kafka_key_file, kafka_sasl_mechanism,
-            kafka_sasl_username, kafka_sasl_password: how brokers are spoken to (`KafkaSecurity`).
-        kafka_replication_factor, kafka_min_insync_replicas: how safely the topics are kept that are created
-            (`KafkaReplication`).
+        kafka_security_protocol: how brokers are spoken to.
+        kafka_ca_file: PEM of the authorities to trust; the system's own without it.
+        kafka_certificate_file: PEM of this client's certificate, where brokers ask for one.
+        kafka_key_file: PEM of its key, unless that stands in the same file.
+        kafka_sasl_mechanism: how this client proves who it is, for the SASL protocols.
+        kafka_sasl_username, kafka_sasl_password: as whom it does so.
+        kafka_replication_factor: copies of the topics that are created; 3, or as many as there are brokers,
+            without it.
+        kafka_min_insync_replicas: copies that must have a record before it counts; one less than there are,
+            at least 1, without it.
 
     Raises:
         SettingsError: a value is wrong, or the file is no TOML.
