@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from tests.core.schedule_witness import ScheduleWitness
 from tests.fold import Folded
 
 from tidelog.core.state import Retention
@@ -23,6 +24,7 @@ from tidelog_events.transitions import (
     QueuePaused,
     QueueResumed,
     Requeued,
+    ScheduleTicked,
     Transition,
 )
 
@@ -70,6 +72,7 @@ class Witness:
     perhaps_held: set[JobId] = field(default_factory=set)
     jobs: dict[JobId, _Seen] = field(default_factory=dict)
     queues: dict[QueueName, _SeenQueue] = field(default_factory=dict)
+    schedules: ScheduleWitness = field(default_factory=ScheduleWitness)
     sequence: int = 0
     now: Instant = Instant(0)
 
@@ -100,6 +103,8 @@ class Witness:
         assert event.at >= self.now, "time never goes back"
         self.sequence += 1
         self.now = event.at
+        ticked = isinstance(event, ScheduleTicked)
+        self.schedules.see(event, [seen.record for seen in self.jobs.values()] if ticked else ())
         match event:
             case Enqueued():
                 self._see_birth(event)
@@ -221,6 +226,7 @@ class Witness:
 
     def check_after_timers(self, now: Instant) -> None:
         """What holds when the timers of an instant have fired: nothing that is due was forgotten."""
+        self.schedules.check_after_timers(now)
         for seen in self.jobs.values():
             record = seen.record
             assert record.lease_expiry is None or record.lease_expiry > now, "leases expire"
