@@ -8,7 +8,7 @@ from typing import Final
 ANYTHING: Final = "…"
 
 _VARYING: Final = {
-    "instant": r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z",
+    "instant": r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)",
     "uuid": r"[0-9a-f]{32}",
     "member": r"[\w.-]+-\d+-[0-9a-f]{12}",  # a worker: host, process, something new
     "duration": r"\d+\.\d+ ?s\b",
