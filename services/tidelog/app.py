@@ -51,6 +51,7 @@ class App:
 
     def __init__(self, settings: Settings | None = None, *, name: str | None = None) -> None:
         self._settings = settings
+        self._stand_in: Client | None = None
         self.name = None if name is None else check_owner(name)
         self.registry = JobRegistry()
         self.observers = ObserverRegistry()
@@ -208,6 +209,9 @@ class App:
             LogError: the log cannot be opened or reached; the message names it.
             UnknownTopic: the log has no topics yet; `tidelog init` creates them.
         """
+        if self._stand_in is not None:
+            yield self._stand_in
+            return
         settings = self.settings
         async with (
             await open_log(settings.log, kafka=settings.kafka) as log,
@@ -216,3 +220,12 @@ class App:
             ) as client,
         ):
             yield client
+
+    def stand_in(self, client: Client | None) -> Client | None:
+        """Let `client()` hand out this client, which its maker closes; None for connections again.
+
+        For tests: `tidelog.testing.Harness` uses it, so that code which opens a client of its own is tested
+        as it is. Returns what stood in before.
+        """
+        before, self._stand_in = self._stand_in, client
+        return before

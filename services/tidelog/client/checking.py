@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import time
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final, TypeVar
@@ -19,27 +17,14 @@ from tidelog_events.identity import (
     QueueName,
     ScheduleId,
     queue_name,
-    random_key,
 )
-from tidelog_events.instants import Instant
 from tidelog_events.jsontext import Json
 from tidelog_events.parsing import Refusal, parse_command
 
-_ENTROPY_BYTES = 10
 _SCHEDULE_ID: Final = re.compile(JOB_ID_PATTERN, re.ASCII)
 _KNOWN_JOB_ID: Final = re.compile(KNOWN_JOB_ID_PATTERN, re.ASCII)
 
 CommandT = TypeVar("CommandT", bound=Command)
-
-
-def now() -> Instant:
-    """The wall clock."""
-    return Instant(time.time_ns() // 1_000)
-
-
-def mint() -> str:
-    """A new UUIDv7 in hex."""
-    return random_key(now(), os.urandom(_ENTROPY_BYTES))
 
 
 def by(actor: str | None, command_id: str | None) -> Mapping[str, Json]:

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias, Unpack
 
 from tidelog.client.atomic import TRANSACTION_SECONDS, AtomicSender
 from tidelog.client.batch import Batch
-from tidelog.client.checking import by, check_command, check_job_id, mint
+from tidelog.client.checking import by, check_command, check_job_id
 from tidelog.client.enqueueing import Enqueuer
 from tidelog.client.errors import (
     DEFAULT_TIMEOUT,
@@ -19,11 +19,12 @@ from tidelog.client.errors import (
     SendUnconfirmed,
     unexpected_reply,
 )
-from tidelog.client.exchange import Exchange
+from tidelog.client.exchange import Channel, Exchange
 from tidelog.client.inbox import Inbox
+from tidelog.client.minting import mint
 from tidelog.client.newjob import JobOptions, NewJob
 from tidelog.client.portions import OneCommand
-from tidelog.client.reading import JobReader, ProjectionOpener
+from tidelog.client.reading import JobReader, Jobs, ProjectionOpener
 from tidelog.client.schedule_calls import ScheduleCalls
 from tidelog.client.sender import Sender
 from tidelog.jobs import JobRequest
@@ -63,9 +64,7 @@ class Client(ScheduleCalls):
         ClientClosed: the client was closed meanwhile.
     """
 
-    def __init__(
-        self, exchange: Exchange, jobs: JobReader, topic: str, partitions: int, me: ClientId
-    ) -> None:
+    def __init__(self, exchange: Channel, jobs: Jobs, topic: str, partitions: int, me: ClientId) -> None:
         self._exchange = exchange
         self._enqueuer = Enqueuer(exchange, topic, partitions, me)
         self._jobs = jobs

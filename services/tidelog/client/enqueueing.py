@@ -21,7 +21,7 @@ from tidelog.client.errors import (
     WireNameTooLong,
     unexpected_reply,
 )
-from tidelog.client.exchange import Exchange
+from tidelog.client.exchange import Channel
 from tidelog.client.newjob import NewJob
 from tidelog.client.portions import portions
 from tidelog.log.port import LogUnavailable, NewRecord, OutcomeUnknown
@@ -39,7 +39,7 @@ class Enqueuer:
         me: who is answered.
     """
 
-    def __init__(self, exchange: Exchange, topic: str, partitions: int, me: ClientId) -> None:
+    def __init__(self, exchange: Channel, topic: str, partitions: int, me: ClientId) -> None:
         self._exchange = exchange
         self._topic = topic
         self._partitions = partitions

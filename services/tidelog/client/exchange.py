@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing, suppress
+from typing import Protocol
 
 from tidelog.client.atomic import AtomicSender
 from tidelog.client.deadline import Deadline
@@ -24,6 +25,31 @@ _READ_TIMEOUT = 5.0
 _FIRST_PAUSE = 0.05
 _LONGEST_PAUSE = 1.0
 _CLOSE_TIMEOUT = 5.0
+
+
+class Channel(Protocol):
+    """What a client needs of its exchange; the testing kit has one without a log."""
+
+    @property
+    def pending(self) -> int:
+        """How many commands wait for an answer."""
+        ...
+
+    async def ask(
+        self, what: str, commands: Commands, *, timeout: float, resend: bool
+    ) -> Mapping[CommandId, Reply]:
+        """Send commands and wait for their answers; perhaps not all come."""
+        ...
+
+    async def ask_whole(
+        self, what: str, records: Mapping[CommandId, NewRecord], *, timeout: float
+    ) -> Mapping[CommandId, Reply]:
+        """The same, with all of the commands in the log or none."""
+        ...
+
+    async def tell(self, what: str, record: NewRecord, *, timeout: float) -> None:
+        """Send a command, and return once it is sure to be decided."""
+        ...
 
 
 class Exchange:

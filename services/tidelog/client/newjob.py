@@ -9,7 +9,7 @@ from typing import TypeAlias, TypedDict
 
 import orjson
 
-from tidelog.client.checking import check_command, check_queue, mint, now
+from tidelog.client.checking import check_command, check_queue
 from tidelog.client.errors import (
     CommandRefused,
     InvalidCommand,
@@ -17,6 +17,7 @@ from tidelog.client.errors import (
     TooManyParents,
     WireNameTooLong,
 )
+from tidelog.client.minting import mint, now
 from tidelog.jobs import JobRequest, Retry
 from tidelog_events import identity
 from tidelog_events.bounds import MAX_PARENTS, MAX_PAYLOAD_BYTES, MAX_WIRE_NAME_CHARS

@@ -44,6 +44,30 @@ class Projection(Protocol):
 ProjectionOpener = Callable[[], Awaitable[Projection]]
 
 
+class Jobs(Protocol):
+    """What a client needs in order to read jobs; the testing kit reads them without Postgres."""
+
+    async def get(self, job_id: JobId, partition: Partition, *, timeout: float) -> JobRecord | None:
+        """A job, not older than the last answer that the client had from its partition."""
+        ...
+
+    async def wait(self, job_id: JobId, partition: Partition, *, timeout: float) -> JobRecord:
+        """A job as soon as it has ended."""
+        ...
+
+    async def schedule(
+        self, schedule_id: ScheduleId, partition: Partition, *, timeout: float
+    ) -> ScheduleView | None:
+        """A schedule, not older than the last answer that the client had from its partition."""
+        ...
+
+    async def schedules(
+        self, queue: QueueName | None, partition: Partition | None, *, timeout: float
+    ) -> list[ScheduleView]:
+        """The schedules of a queue, which lives in that partition, or of all."""
+        ...
+
+
 class JobReader:
     """Reads jobs and schedules over a connection to Postgres that is opened by the first read."""
 

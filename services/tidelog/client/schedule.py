@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tidelog.client.checking import by, check_command, now
+from tidelog.client.checking import by, check_command
 from tidelog.client.errors import InvalidCommand, shown
+from tidelog.client.minting import now
 from tidelog.client.newjob import TagLike, payload_of, written_tag
 from tidelog.jobs import JobRequest, Retry
 from tidelog_events.commands import PutSchedule

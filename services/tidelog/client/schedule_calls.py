@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 
 from tidelog.client.checking import by, check_command, check_queue, check_schedule_id
 from tidelog.client.errors import DEFAULT_TIMEOUT, ScheduleNotFound, unexpected_reply
-from tidelog.client.reading import JobReader
+from tidelog.client.reading import Jobs
 from tidelog.client.schedule import Schedule
 from tidelog_events.commands import Command, RemoveSchedule, TriggerSchedule
 from tidelog_events.identity import JobId, Partition, QueueName, queue_of
@@ -17,7 +17,7 @@ from tidelog_events.schedule_view import ScheduleView
 class ScheduleCalls(ABC):
     """What a client can do about schedules. Its arguments and errors are those of the other calls."""
 
-    _jobs: JobReader
+    _jobs: Jobs
 
     @abstractmethod
     def _partition(self, queue: QueueName) -> Partition:

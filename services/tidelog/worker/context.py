@@ -92,11 +92,12 @@ class JobContext:
         lease_expiry: Instant,
         loop: asyncio.AbstractEventLoop | None = None,
         read_output: OutputReader | None = None,
+        cancelled: CancelSignal | None = None,
     ) -> None:
         self.job_id = job_id
         self.queue = queue
         self.attempt = attempt
-        self.cancelled = CancelSignal()
+        self.cancelled = cancelled or CancelSignal()
         self._lease_expiry = lease_expiry
         self._loop = loop
         self._read_output = read_output

@@ -118,6 +118,11 @@ class Driver:
         return self._occupied
 
     @property
+    def is_idle(self) -> bool:
+        """Whether it holds no lease and has nothing to report: it only waits for work."""
+        return not self._held and self._reports.is_empty
+
+    @property
     def is_draining(self) -> bool:
         """Whether a stop was asked for."""
         return self._drain_from < inf

@@ -7,14 +7,12 @@ happened in. A handler may raise anything or never return; the runner always sta
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import inspect
 import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from tidelog.daemon_threads import DaemonThreads
 from tidelog.failure import FailureText, failure_text
 from tidelog.jobs import AnyJobDefinition
 from tidelog.worker import outcomes
@@ -22,6 +20,7 @@ from tidelog.worker.context import JobContext, OutputReader
 from tidelog.worker.handover import LoopCalls
 from tidelog.worker.messages import Began, Ended, LeaseKey, StopReason
 from tidelog.worker.registry import JobRegistry, Unroutable, decode
+from tidelog.worker.surroundings import Surroundings
 from tidelog_events.commands import Outcome
 from tidelog_events.instants import Instant
 from tidelog_events.replies import Grant
@@ -55,6 +54,7 @@ class Runner:
         cancel_by_exception: whether a cancelled job's async handler is cancelled the asyncio way.
         read_output: how handlers read the outputs of other jobs; None: they cannot.
         tell: takes what happened; called from any thread.
+        surroundings: what handlers run in; a worker's own when absent.
     """
 
     def __init__(
@@ -65,6 +65,7 @@ class Runner:
         cancel_by_exception: bool,
         read_output: OutputReader | None,
         tell: Callable[[Began | Ended], None],
+        surroundings: Surroundings | None = None,
     ) -> None:
         self._registry = registry
         self._loop = loop
@@ -72,7 +73,7 @@ class Runner:
         self._cancel_by_exception = cancel_by_exception
         self._read_output = read_output
         self._tell = tell
-        self._threads = DaemonThreads("tidelog-job")
+        self._surroundings = surroundings or Surroundings()
         self._runs: dict[LeaseKey, _Run] = {}
 
     def start(self, grant: Grant) -> None:
@@ -89,11 +90,12 @@ class Runner:
             lease_expiry=grant.lease_expiry,
             loop=self._loop,
             read_output=self._read_output,
+            cancelled=self._surroundings.cancel_signal(grant),
         )
         run = _Run(grant, definition, context)
         self._runs[run.key] = run
         if not definition.signature.is_async:
-            self._threads.submit(lambda: self._run_in_thread(run))
+            self._surroundings.submit(grant, lambda: self._run_in_thread(run))
         elif not self._calls.hand_over(lambda: self._run_on_loop(run)):
             # The loop is closed: the application has ended around its worker.
             self._end(run, outcomes.returned(grant))
@@ -124,7 +126,7 @@ class Runner:
         """Cancel what still runs on the loop, and let idle threads end. Nothing is waited for."""
         for key in list(self._runs):
             self.stop(key, StopReason.LEASE_LOST)
-        self._threads.close()
+        self._surroundings.close()
 
     def _begin(self, run: _Run) -> bool:
         """Whether the handler may begin; a stop that came first has ended the run already."""
@@ -145,10 +147,7 @@ class Runner:
     def _run_on_loop(self, run: _Run) -> None:
         if not self._begin(run):
             return
-        # A context of its own: nothing that another job set can be seen (and nothing is left behind).
-        run.task = self._loop.create_task(
-            _async_outcome(run), name=f"tidelog job {run.grant.job_id}", context=contextvars.Context()
-        )
+        run.task = self._surroundings.create_task(run.grant, self._loop, self._async_outcome(run))
         run.task.add_done_callback(lambda task: self._task_done(run, task))
 
     def _task_done(self, run: _Run, task: asyncio.Task[Outcome | None]) -> None:
@@ -157,38 +156,44 @@ class Runner:
 
     def _run_in_thread(self, run: _Run) -> None:
         if self._begin(run):
-            self._end(run, contextvars.Context().run(_outcome, run))
+            self._end(run, self._outcome(run))
+
+    async def _async_outcome(self, run: _Run) -> Outcome | None:
+        try:
+            try:
+                arguments = _arguments(run)
+            except Unroutable as error:
+                return _unroutable(run.grant, error)
+            return _finished(run, await run.definition.function(**arguments))
+        except BaseException as error:  # noqa: BLE001  whatever a handler raises is the outcome of its attempt
+            return self._raised(run, error)
+
+    def _outcome(self, run: _Run) -> Outcome | None:
+        try:
+            try:
+                arguments = _arguments(run)
+            except Unroutable as error:
+                return _unroutable(run.grant, error)
+            value = run.definition.function(**arguments)
+            if inspect.iscoroutine(value):
+                value.close()
+                return _failed(run, "TypeError: a handler that is no `async def` returned a coroutine")
+            return _finished(run, value)
+        except BaseException as error:  # noqa: BLE001  whatever a handler raises is the outcome of its attempt
+            return self._raised(run, error)
+
+    def _raised(self, run: _Run, error: BaseException) -> Outcome | None:
+        if isinstance(error, asyncio.CancelledError) and run.stop is not None:
+            return _stopped_outcome(run)
+        self._surroundings.raised(run.grant, error)
+        text = failure_text(error)
+        _logger.warning("Attempt %d of %s failed: %s", run.grant.attempt, run.grant.job_id, text.error)
+        return outcomes.failed(run.grant, text, run.context.added_tags)
 
 
 def _cancel(run: _Run) -> None:
     if run.task is not None:
         run.task.cancel()
-
-
-async def _async_outcome(run: _Run) -> Outcome | None:
-    try:
-        try:
-            arguments = _arguments(run)
-        except Unroutable as error:
-            return _unroutable(run.grant, error)
-        return _finished(run, await run.definition.function(**arguments))
-    except BaseException as error:  # noqa: BLE001  whatever a handler raises is the outcome of its attempt
-        return _raised(run, error)
-
-
-def _outcome(run: _Run) -> Outcome | None:
-    try:
-        try:
-            arguments = _arguments(run)
-        except Unroutable as error:
-            return _unroutable(run.grant, error)
-        value = run.definition.function(**arguments)
-        if inspect.iscoroutine(value):
-            value.close()
-            return _failed(run, "TypeError: a handler that is no `async def` returned a coroutine")
-        return _finished(run, value)
-    except BaseException as error:  # noqa: BLE001  whatever a handler raises is the outcome of its attempt
-        return _raised(run, error)
 
 
 def _arguments(run: _Run) -> dict[str, object]:
@@ -203,14 +208,6 @@ def _finished(run: _Run, value: object) -> Outcome:
     """The handler returned: that counts, also when it was asked to stop (contract section 3, Cancel)."""
     output = run.definition.signature.encode_output(value)
     return outcomes.succeeded(run.grant, output, run.context.added_tags)
-
-
-def _raised(run: _Run, error: BaseException) -> Outcome | None:
-    if isinstance(error, asyncio.CancelledError) and run.stop is not None:
-        return _stopped_outcome(run)
-    text = failure_text(error)
-    _logger.warning("Attempt %d of %s failed: %s", run.grant.attempt, run.grant.job_id, text.error)
-    return outcomes.failed(run.grant, text, run.context.added_tags)
 
 
 def _unroutable(grant: Grant, error: Unroutable) -> Outcome:

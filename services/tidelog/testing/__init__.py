@@ -1,0 +1,8 @@
+"""For the tests of applications: an application on virtual time, in memory (contract section 8)."""
+
+from tidelog.testing.errors import HarnessError
+from tidelog.testing.handlers import Raised
+from tidelog.testing.harness import Harness
+from tidelog.worker.settings import WorkerSettings
+
+__all__ = ["Harness", "HarnessError", "Raised", "WorkerSettings"]
