@@ -15,9 +15,10 @@ from tests.torture.fold import expected_parents, expected_row, expected_steps, e
 from tests.torture.jobs import expected_end
 from tests.torture.journal import Ending, Run
 from tests.torture.lives import Life, Problem, examine
+from tests.torture.ticks import minted_by, problems_of_ticks
 
 from tidelog_events.bounds import MAX_HISTORY_ROWS
-from tidelog_events.identity import JobId, Partition, partition_of
+from tidelog_events.identity import JobId, Partition, partition_of, queue_of
 from tidelog_events.states import TERMINAL_STATES
 from tidelog_events.transitions import (
     DeadLettered,
@@ -26,6 +27,7 @@ from tidelog_events.transitions import (
     JobTransition,
     Purged,
     RetryScheduled,
+    ScheduleTicked,
     Succeeded,
     Transition,
 )
@@ -51,6 +53,7 @@ def audit(evidence: Evidence) -> Audit:
     lives = {job_id: examine(job_id, facts) for job_id, facts in _facts_by_job(evidence).items()}
     problems = [
         *_problems_of_positions(evidence),
+        *(problem for events in evidence.events.values() for problem in problems_of_ticks(events)),
         *(problem for life in lives.values() for problem in life.problems),
         *_problems_of_jobs(evidence, lives),
         *_problems_of_parents(lives),
@@ -94,7 +97,13 @@ def _problems_of_time(partition: Partition, events: Sequence[Transition]) -> Ite
 def _problems_of_jobs(evidence: Evidence, lives: Mapping[JobId, Life]) -> Iterator[Problem]:
     for job_id in sorted(evidence.acknowledged - lives.keys()):
         yield f"{job_id} was acknowledged and is not in the log"
-    for job_id in sorted(lives.keys() - evidence.sent):
+    minted = [job_id for events in evidence.events.values() for job_id in minted_by(events)]
+    for job_id, count in Counter(minted).items():
+        if count > 1:
+            yield f"{job_id} was minted {count} times"
+    for job_id in sorted(set(minted) - lives.keys()):
+        yield f"{job_id} was minted and is not in the log"
+    for job_id in sorted(lives.keys() - evidence.sent - set(minted)):
         yield f"{job_id} is in the log and nobody has sent it"
     for job_id, life in lives.items():
         wanted = expected_end(job_id)
@@ -103,7 +112,7 @@ def _problems_of_jobs(evidence: Evidence, lives: Mapping[JobId, Life]) -> Iterat
 
 
 def _problems_of_parents(lives: Mapping[JobId, Life]) -> Iterator[Problem]:
-    """A job runs only once all its parents have ended; they live in its partition, which has one order."""
+    """A job runs only once all its parents have ended: by the log's order, or by time between partitions."""
     for job_id, life in lives.items():
         birth = life.facts[0]
         if not isinstance(birth, Enqueued) or not life.leases:
@@ -112,8 +121,15 @@ def _problems_of_parents(lives: Mapping[JobId, Life]) -> Iterator[Problem]:
             parent = lives.get(parent_id)
             if parent is None:
                 yield f"{job_id} waited for {parent_id}, which is not in the log"
-            elif parent.facts[-1].sequence > life.leases[0].number:
+            elif _was_before(life.leases[0].granted, parent.facts[-1]):
                 yield f"{job_id} was leased before its parent {parent_id} had ended"
+
+
+def _was_before(event: JobFact, other: JobFact) -> bool:
+    """Whether an event was written before another one; in two partitions their engines' clock is one."""
+    if event.partition == other.partition:
+        return event.sequence < other.sequence
+    return event.at < other.at
 
 
 def _problems_of_runs(runs: Sequence[Run], lives: Mapping[JobId, Life]) -> Iterator[Problem]:
@@ -174,6 +190,12 @@ def _problems_of_depths(evidence: Evidence, lives: Mapping[JobId, Life]) -> Iter
         yield f"queue_depths says {dict(evidence.depths)}, and the log {dict(by_log)}"
 
 
+def _has_parents_elsewhere(life: Life) -> bool:
+    """Whether a job waited for one of another queue."""
+    birth = life.facts[0]
+    return isinstance(birth, Enqueued) and any(queue_of(parent) != birth.queue for parent in birth.parents)
+
+
 def _counts(evidence: Evidence, lives: Mapping[JobId, Life]) -> dict[str, int]:
     states = Counter(life.state.value for life in lives.values())
     outcomes = sum((life.outcomes for life in lives.values()), Counter[str]())
@@ -182,6 +204,14 @@ def _counts(evidence: Evidence, lives: Mapping[JobId, Life]) -> dict[str, int]:
         "events": sum(map(len, evidence.events.values())),
         "jobs acknowledged": len(evidence.acknowledged),
         "jobs in the log": len(lives),
+        "jobs with parents elsewhere": sum(map(_has_parents_elsewhere, lives.values())),
+        "ticks minted": sum(len(minted_by(events)) for events in evidence.events.values()),
+        "ticks skipped": sum(
+            event.skipped_count
+            for events in evidence.events.values()
+            for event in events
+            if isinstance(event, ScheduleTicked)
+        ),
         "jobs ended": sum(states[state] for state in TERMINAL_STATES),
         **_named("jobs", states),
         "leases": sum(len(life.leases) for life in lives.values()),

@@ -15,7 +15,7 @@ from typing import Final
 
 from tests.torture.journal import Ending, Journal
 
-from tidelog import App, JobContext, Retry
+from tidelog import App, CatchUp, JobContext, Retry, Schedule, every
 from tidelog_events.identity import JobId, QueueName
 from tidelog_events.states import JobState
 
@@ -27,6 +27,26 @@ QUEUES: Final = tuple(QueueName(f"torture-{number}") for number in range(6))
 PATIENT: Final = Retry(max_attempts=1_000, delays=[0.1, 0.5])
 """A lease that runs out is an attempt as well: no number of faults may end such a job."""
 ONCE: Final = Retry(max_attempts=1)
+
+
+def _every_second(queue: QueueName, catch_up: CatchUp, *, no_overlap: bool = False) -> Schedule:
+    return Schedule(
+        f"{queue}/steady.tick",
+        every(seconds=1),
+        "steady",
+        {"seconds": 0.0},
+        catch_up=catch_up,
+        no_overlap=no_overlap,
+        retry=PATIENT,
+    )
+
+
+SCHEDULES: Final = (
+    _every_second(QUEUES[0], CatchUp.SKIP),
+    _every_second(QUEUES[1], CatchUp.COALESCE),
+    _every_second(QUEUES[2], CatchUp.SKIP, no_overlap=True),
+)
+"""They tick every second. Their jobs are steady ones by their keys."""
 WITHDRAWER: Final = "torture"
 """Who cancels the jobs that are cancelled."""
 

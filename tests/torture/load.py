@@ -93,7 +93,10 @@ class Producer:
             self._to_withdraw.remove(job_id)
 
     def _new_batch(self) -> list[NewJob]:
-        """A few jobs of one queue: some by themselves, some that wait for others of the batch."""
+        """A few jobs of one queue: some by themselves, some that wait for others of the batch.
+
+        Now and then those that wait live on another queue, and so most often in another partition.
+        """
         queue = self._rng.choice(QUEUES)
         single = self._rng.choices(
             (Kind.STEADY, Kind.THREADED, Kind.FLAKY, Kind.DOOMED), (6, 2, 2, 1), k=self._rng.randint(1, 6)
@@ -101,17 +104,21 @@ class Producer:
         batch = [self._job(queue, kind) for kind in single]
         if self._rng.random() < 0.3:
             parents = [self._job(queue, Kind.STEADY), self._job(queue, Kind.FLAKY)]
-            batch += [*parents, self._job(queue, Kind.AFTER_SUCCESS, parents)]
+            batch += [*parents, self._job(self._near(queue), Kind.AFTER_SUCCESS, parents)]
         if self._rng.random() < 0.2:
             doomed = [self._job(queue, Kind.DOOMED)]
             batch += [
                 *doomed,
-                self._job(queue, Kind.BEREFT, doomed),
-                self._job(queue, Kind.AFTER_DOOM, doomed),
+                self._job(self._near(queue), Kind.BEREFT, doomed),
+                self._job(self._near(queue), Kind.AFTER_DOOM, doomed),
             ]
         if self._rng.random() < 0.2:
             batch.append(self._job(queue, Kind.WITHDRAWN))
         return batch
+
+    def _near(self, queue: str) -> str:
+        """That queue, or any."""
+        return queue if self._rng.random() < 0.5 else self._rng.choice(QUEUES)
 
     def _job(self, queue: str, kind: Kind, parents: Sequence[NewJob] = ()) -> NewJob:
         self._made += 1

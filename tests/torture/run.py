@@ -19,7 +19,7 @@ from tests.torture.audit import Audit, audit
 from tests.torture.faults import Blow, FaultKind, Target, inflict, plan
 from tests.torture.gathering import NeverSettled, gather
 from tests.torture.house import Kafka, Postgres, Role, kept_running
-from tests.torture.jobs import QUEUES, RUNS_VARIABLE, Kind, key_of
+from tests.torture.jobs import QUEUES, RUNS_VARIABLE, SCHEDULES, Kind, key_of
 from tests.torture.journal import Journal
 from tests.torture.load import Producer
 
@@ -134,9 +134,11 @@ async def torture(how: Torture, folder: Path, postgres: Postgres, broker: Broker
             for number in range(how.clients)
         ]
         await _first_job(settings, clients)
+        await _start_schedules(settings)
         kinds = WITHOUT_BROKER if broker is None else WITH_BROKER
         faults = plan(how.seed, kinds, how.seconds, how.gap)
         inflicted = await _under_load(producers, inflict(faults, targets), how)
+        await _end_schedules(settings)
         evidence = await gather(
             log, settings.topics, settings.postgres, clients, handlers, how.settle_seconds
         )
@@ -164,6 +166,19 @@ async def _first_job(settings: Settings, journal: Journal) -> None:
         journal.sent([job.job_id])
         journal.acknowledged([await client.enqueue(job, timeout=_FIRST_SECONDS)])
         await client.wait(job.job_id, timeout=_FIRST_SECONDS)
+
+
+async def _start_schedules(settings: Settings) -> None:
+    async with App(settings).client() as client:
+        for schedule in SCHEDULES:
+            await client.put_schedule(schedule, timeout=_FIRST_SECONDS)
+
+
+async def _end_schedules(settings: Settings) -> None:
+    """Let them fire no more, or nothing would ever be settled. Engines may still be on their way back."""
+    async with App(settings).client() as client:
+        for schedule in SCHEDULES:
+            await client.remove_schedule(schedule.schedule_id, timeout=_FIRST_SECONDS)
 
 
 async def _under_load(

@@ -25,11 +25,21 @@ from tests.torture.evidence import Evidence
 from tests.torture.fold import expected_parents, expected_row, expected_steps, expected_tags
 from tests.torture.jobs import Kind, key_of
 from tests.torture.journal import Ending, Run
+from tests.torture.ticks import minted_by, problems_of_ticks
 
 from tidelog_events.codec import decode_transition
 from tidelog_events.identity import JobId, Partition, WorkerId
 from tidelog_events.identity import Sequence as Number
-from tidelog_events.transitions import DeadLettered, JobFact, Leased, LeaseExpired, Succeeded, Transition
+from tidelog_events.transitions import (
+    DeadLettered,
+    JobFact,
+    Leased,
+    LeaseExpired,
+    ScheduleFact,
+    ScheduleTicked,
+    Succeeded,
+    Transition,
+)
 from tidelog_events.wire import WireObject, to_wire
 
 ONLY = Partition(0)
@@ -277,3 +287,59 @@ def index_of(events: Sequence[Transition], kind: type[JobFact], job_id: JobId, w
 def numbered(events: Sequence[Transition]) -> list[Transition]:
     """The same events with positions that hide what was done to them."""
     return [replace(event, sequence=Number(number)) for number, event in enumerate(events)]
+
+
+def ticks() -> list[ScheduleFact]:
+    """A schedule that ticks every second: at its time, after an outage, and with an overlap."""
+    script = Script()
+    fields = {
+        "schedule_id": "q/steady.tick",
+        "cron": "* * * * * *",
+        "wire_name": "steady",
+        "no_overlap": True,
+    }
+    printed = [
+        script.do(0.5, {"type": "put_schedule", **fields}),
+        script.wait(3),
+        script.do(3, claim("q", WORKER)),
+        script.do(3, report(WORKER, success("q/steady.tick@20260101T000001Z"))),
+        script.away(5, 200),
+        script.do(200, {"type": "remove_schedule", "schedule_id": "q/steady.tick"}),
+    ]
+    events = [_event(written) for line in printed for written in line.transitions]
+    return [event for event in events if isinstance(event, ScheduleFact)]
+
+
+def test_ticks_that_are_minted_or_skipped_once_pass() -> None:
+    assert list(problems_of_ticks(ticks())) == []
+    assert len(minted_by(ticks())) == 2
+    assert sum(event.skipped_count for event in ticks() if isinstance(event, ScheduleTicked)) == 198
+
+
+@pytest.mark.parametrize(
+    ("tamper", "problem"),
+    [
+        (lambda tick: replace(tick, minted=()), "1 ticks were due, 0 were minted and 0 skipped"),
+        (lambda tick: replace(tick, minted=tick.minted * 2), "a tick was settled twice"),
+        (lambda tick: replace(tick, skipped_count=1), "1 ticks were due, 1 were minted and 1 skipped"),
+        (
+            lambda tick: replace(tick, minted=(JobId("q/steady.tick@20260101T000009Z"),)),
+            "a tick was settled that was not due",
+        ),
+    ],
+)
+def test_a_tick_that_is_lost_doubled_or_made_up_is_found(
+    tamper: Callable[[ScheduleTicked], ScheduleTicked], problem: str
+) -> None:
+    events = ticks()
+    first = next(index for index, event in enumerate(events) if isinstance(event, ScheduleTicked))
+    tick = events[first]
+    assert isinstance(tick, ScheduleTicked)
+    events[first] = tamper(tick)
+    assert problem in "\n".join(problems_of_ticks(events))
+
+
+def test_a_minted_job_that_is_not_there_is_missed() -> None:
+    assert "q/steady.tick@20260101T000001Z was minted and is not in the log" in problems(
+        evidence_of(numbered(ticks()))
+    )
