@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import sys
-from asyncio.subprocess import PIPE
+from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 from aiokafka import AIOKafkaProducer
@@ -98,26 +100,44 @@ async def test_a_batch_stands_once_though_the_answer_to_its_commit_was_lost(
         assert len(commands) == (2 if is_committed else 1)
 
 
-async def test_a_process_that_dies_before_its_commit_leaves_nothing_and_holds_up_nobody_for_long(
+@asynccontextmanager
+async def stopped_before_its_commit(address: str, topics: Topics, key: str) -> AsyncIterator[Process]:
+    """A client in another process, in the middle of an atomic batch over all queues; killed at the end."""
+    child = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "tests.kafka.atomic_child", address, topics.prefix, key, *QUEUES),
+        stdout=PIPE,
+    )
+    try:
+        async with asyncio.timeout(_BOUND):
+            assert child.stdout is not None
+            assert await child.stdout.readline() == b"sent\n"
+        yield child
+    finally:
+        if child.returncode is None:
+            child.kill()
+        await child.wait()
+
+
+async def test_a_client_that_dies_or_hangs_before_its_commit_holds_up_nobody_for_long(
     cluster: KafkaCluster, kafka_address: str, topics: Topics, log: Log, client: Client
 ) -> None:
-    async with engine(cluster, topics):
-        child = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "tests.kafka.atomic_child", kafka_address, topics.prefix, *QUEUES),
-            stdout=PIPE,
-        )
-        try:
-            async with asyncio.timeout(_BOUND):
-                assert child.stdout is not None
-                assert await child.stdout.readline() == b"sent\n"
-        finally:
-            child.kill()
-            await child.wait()
+    others = [NewJob("x", queue=queue, key="another") for queue in QUEUES]
+    async with (
+        engine(cluster, topics),
+        stopped_before_its_commit(kafka_address, topics, "suspended") as suspended,
+    ):
+        async with stopped_before_its_commit(kafka_address, topics, "killed"):
+            pass
         for partition in range(len(QUEUES)):
             written = TopicPartition(topics.commands, partition)
             assert await log.end_offset(written) < await log.end_offset(written, Isolation.UNCOMMITTED)
 
-        others = [NewJob("x", queue=queue, key="seen") for queue in QUEUES]
         await client.enqueue_many(others, timeout=_BOUND)
+        assert await enqueued(log, topics) == {job.job_id: 0 for job in others}
 
-    assert await enqueued(log, topics) == {job.job_id: 0 for job in others}
+        suspended.send_signal(signal.SIGCONT)
+        async with asyncio.timeout(_BOUND):
+            assert await suspended.wait() == 0
+
+    ids = [*(job.job_id for job in others), *(f"{queue}/suspended" for queue in QUEUES)]
+    assert await enqueued(log, topics) == dict.fromkeys(ids, 0)

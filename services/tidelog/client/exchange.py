@@ -221,8 +221,9 @@ class Exchange:
                         batch = await anext(batches, None)
                     return False
                 finally:
-                    sending.cancel()
-                    await asyncio.wait([sending])
+                    if not sending.done():  # the call was cancelled, or a command could not be written
+                        sending.cancel()
+                        await asyncio.wait([sending])
                 is_first = False
         return is_confirmed
 
