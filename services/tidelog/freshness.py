@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from tidelog.log.port import Record, TopicPartition
 from tidelog.log.tail import newest_records
+from tidelog.unread import unread
 from tidelog_events.identity import Partition, QueueName, partition_of
-from tidelog_events.instants import Instant, NotAnInstant, parse_instant
-from tidelog_events.jsontext import NotJson, loads
+from tidelog_events.instants import Instant
 from tidelog_projections.batch import Position
 
 if TYPE_CHECKING:
@@ -81,34 +81,8 @@ async def missing(
         newest: the newest record there, further on than the position.
         timeout: seconds for each look.
     """
-    sequence, newest_at = event_in(newest)
-    reader = await log.reader({tp: position.next_offset})
-    try:
-        first: list[Record] = []
-        while not first and reader.position(tp) <= newest.offset:
-            first = await reader.read(max_records=1, timeout=timeout)
-    finally:
-        await reader.close()
-    _, oldest_at = event_in(first[0]) if first else (None, None)
-    events = newest.offset + 1 - position.next_offset if sequence is None else sequence - position.sequence
-    return Behind(tp.partition, events, oldest_at, newest_at)
-
-
-def event_in(record: Record | None) -> tuple[int | None, Instant | None]:
-    """Sequence and time of an event, as far as they can be read."""
-    if record is None or record.value is None:
-        return None, None
-    try:
-        written = loads(record.value)
-    except NotJson:
-        return None, None
-    match written:
-        case {"sequence": int(sequence), "at": str(at)}:
-            try:
-                return sequence, parse_instant(at)
-            except NotAnInstant:
-                return sequence, None
-    return None, None
+    left = await unread(log, tp, position.next_offset, newest, timeout=timeout)
+    return Behind(tp.partition, left.events, left.oldest, left.newest)
 
 
 def _behind(ends: Mapping[Partition, int], positions: Mapping[Partition, Position]) -> dict[Partition, int]:

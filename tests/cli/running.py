@@ -26,7 +26,7 @@ import asyncio
 import os
 import time
 
-from tidelog import App, JobContext
+from tidelog import App, JobContext, ObserverContext
 
 app = App()
 not_an_app = 1
@@ -76,6 +76,13 @@ async def block(ctx: JobContext, marker: str, release: str) -> str:
 @app.job("twice", queue="greetings")
 async def twice(ctx: JobContext, parent: str) -> str:
     return 2 * str(await ctx.dependency_output(parent))
+
+
+@app.observer("watch", states=["Succeeded", "DeadLettered"], queue="watched", timeout=5)
+async def watch(ctx: ObserverContext) -> None:
+    job = await ctx.job()
+    with open("watched.txt", "a") as file:
+        print(job.job_id, job.payload_value, file=file)
 """
 """An application with jobs that succeed, fail, take long and read what others have found."""
 

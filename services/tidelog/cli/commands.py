@@ -18,6 +18,8 @@ from tidelog.cli import (
     history,
     init,
     jobs,
+    observe,
+    observers,
     queues,
     rebuild,
     replay,
@@ -90,6 +92,7 @@ _PANELS: dict[str, dict[str, Callable[..., Coroutine[None, None, None] | None]]]
         "worker": roles.worker,
         "projector": roles.projector,
         "stats": stats.stats,
+        "observe": observe.observe,
     },
     "Installation": {
         "init": init.init,
@@ -101,3 +104,4 @@ _PANELS: dict[str, dict[str, Callable[..., Coroutine[None, None, None] | None]]]
 for _panel, _commands in _PANELS.items():
     for _name, _function in _commands.items():
         app.command(_name, rich_help_panel=_panel)(command(_function))
+app.add_typer(observers.app, name="observers", rich_help_panel="Observers")

@@ -57,6 +57,7 @@ def exit_code(error: TidelogError) -> int:
     from tidelog.log import port
     from tidelog.log.address import UnusableAddress
     from tidelog.log.kafka.options import WrongKafkaOptions
+    from tidelog.observer.errors import UnknownObserver
     from tidelog.settings import SettingsError
     from tidelog.worker.dispatch import BadDispatch
     from tidelog.worker.settings import BadWorkerSettings
@@ -72,6 +73,7 @@ def exit_code(error: TidelogError) -> int:
     wrong_use = (
         WrongUse,
         SettingsError,
+        UnknownObserver,
         UnusableAddress,
         WrongKafkaOptions,
         BadDispatch,

@@ -16,6 +16,7 @@ from tidelog.cli.declared import declared_schedules, require_name
 from tidelog.cli.exits import WrongUse
 from tidelog.cli.loading import load_app
 from tidelog.cli.logs import LogLevel, set_up_logging
+from tidelog.cli.observe import observers
 from tidelog.cli.options import AppArgument, LifelineOption, LogLevelOption
 from tidelog.cli.session import open_log, open_projection, read_settings
 from tidelog.cli.signals import StopRequest, stop_on_signals
@@ -115,9 +116,10 @@ async def up(
     lifeline: LifelineOption = None,
     log_level: LogLevelOption = None,
 ) -> None:
-    """Run everything in one process: engine, projector and worker, on embedded services unless set otherwise.
+    """Run everything in one process: engine, projector, worker and observers.
 
-    What is not there yet is made: the log with its topics, and Postgres with its schema.
+    It is on embedded services unless the settings name others. What is not there yet is made: the log with
+    its topics, and Postgres with its schema.
     """
     from tidelog.cli.init import initialise
 
@@ -131,13 +133,15 @@ async def up(
     # Handlers may block this loop for as long as they like; the other roles have loops of their own.
     async with (
         stop_on_signals(lifeline) as stop,
+        observers(settings, list(app.observers), grace_seconds) as observe,
         on_own_loop("tidelog-projector", lambda: _projector(settings)) as project,
         on_own_loop("tidelog-engine", lambda: _engine(settings)) as decide,
         _worker(app, chosen, stop, prune=prune_schedules) as work,
     ):
         say(f"Tidelog is up: log {settings.log}, Postgres {_shown_postgres(settings)}. Ctrl-C ends it.")
         # A worker that ends has outcomes to report, and these have to be projected.
-        await run_roles([work, decide, project], stop)
+        # What an observer is not told any more in this process it is told by the next one.
+        await run_roles([work, decide, project, observe], stop)
 
 
 async def run_roles(roles: list[Role], stop: asyncio.Event) -> None:

@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
 
 from tidelog.clock import Clock, wall_clock
-from tidelog.doctor import clocks, lag, owners, projection, rejects, topics
+from tidelog.doctor import clocks, lag, observers, owners, projection, rejects, topics
 from tidelog.doctor.findings import Finding, Health
 from tidelog.doctor.services import LOG, POSTGRES, check_log, judge_postgres
 from tidelog.doctor.site import Site
@@ -24,6 +24,7 @@ _CHECKS: Mapping[str, Callable[[Site], Awaitable[list[Finding]]]] = {
     owners.NAME: owners.check_owners,
     lag.NAME: lag.check_lag,
     projection.NAME: projection.check_projection,
+    observers.NAME: observers.check_observers,
     clocks.NAME: clocks.check_clocks,
     rejects.NAME: rejects.check_rejects,
 }

@@ -115,11 +115,15 @@ def judge_engine_lag(behind: Mapping[TopicPartition, int], stuck: Collection[Top
 
 async def _other_groups(site: Site) -> list[Finding]:
     ours = {role.group for role in roles(site)}
+    of_observers = (
+        site.topics.observer_groups,
+        site.topics.redrive_groups,
+    )  # which have a check of their own
     names = {spec.name for spec in site.topics.specs()}
     findings: list[Finding] = []
     for group in await site.log.groups(f"{site.topics.prefix}-"):
         committed = {tp: offset for tp, offset in group.committed.items() if tp.topic in names}
-        if group.name in ours or not committed:
+        if group.name in ours or not committed or group.name.startswith(of_observers):
             continue
         newest = await newest_records(site.log, list(committed), timeout=LOOK_SECONDS)
         ends = {tp: record.offset + 1 for tp, record in newest.items()}

@@ -6,9 +6,10 @@ from collections.abc import Collection
 
 from tidelog.doctor.findings import Finding, Health, listed, plural
 from tidelog.doctor.site import LOOK_SECONDS, Site
-from tidelog.freshness import Behind, event_in, missing
+from tidelog.freshness import Behind, missing
 from tidelog.log.port import Record
 from tidelog.log.tail import newest_records
+from tidelog.unread import place_and_time
 from tidelog_events.identity import Partition
 from tidelog_events.instants import SECOND, Instant
 from tidelog_projections.batch import Position
@@ -44,7 +45,7 @@ def is_of_another_log(position: Position, start: int, end: int, newest: Record |
     """Whether a position cannot have come from this log, or the log has lost what is to be read next."""
     if not start <= position.next_offset <= end:
         return True
-    sequence, _ = event_in(newest)
+    sequence, _ = place_and_time(newest)
     return sequence is not None and sequence < position.sequence
 
 

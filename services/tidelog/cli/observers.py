@@ -1,0 +1,116 @@
+"""Looking at observers, and redriving their dead letters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tidelog.cli.console import print_json, print_table, say
+from tidelog.cli.entry import command
+from tidelog.cli.exits import Refused
+from tidelog.cli.jobs import print_result
+from tidelog.cli.options import ActorOption, JsonOption
+from tidelog.cli.session import open_log, read_settings
+
+if TYPE_CHECKING:
+    from tidelog.observer.status import ObserverStatus
+    from tidelog_events.instants import Instant
+
+app = typer.Typer(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+
+
+@app.callback()
+def observers(context: typer.Context, as_json: JsonOption = False) -> None:
+    """List observers: how far behind they are, and their dead letters; `redrive` delivers these again."""
+    if context.invoked_subcommand is None:
+        command(_list)(as_json=as_json)
+
+
+async def _list(*, as_json: bool) -> None:
+    from tidelog.clock import wall_clock
+    from tidelog.observer.status import observer_statuses
+
+    settings = read_settings()
+    async with open_log(settings) as log:
+        found = await observer_statuses(log, settings.topics)
+    now = wall_clock()
+    if as_json:
+        print_json({"observers": [_written(status, now) for status in found]})
+        return
+    print_table(
+        ("observer", "processes", "behind", "seconds", "dead letters", "stands still", "last error"),
+        [
+            (
+                status.observer_id,
+                str(status.members),
+                str(status.events),
+                f"{status.lag_seconds(now):.1f}",
+                str(status.dead_letters),
+                ", ".join(map(str, status.lost)),
+                status.last_error or "",
+            )
+            for status in found
+        ],
+        right=("processes", "behind", "seconds", "dead letters"),
+    )
+
+
+@app.command()
+def redrive(
+    observer_id: Annotated[str, typer.Argument(metavar="ID", help="The observer's id.")],
+    actor: ActorOption,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="At most so many, the oldest first; all of them without it.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Have the dead letters of an observer delivered again, by its own process, now or when it next runs."""
+    command(_redrive)(observer_id, actor=actor, limit=limit, as_json=as_json)
+
+
+async def _redrive(observer_id: str, *, actor: str, limit: int | None, as_json: bool) -> None:
+    from tidelog.clock import wall_clock
+    from tidelog.observer.letters import request_redrive
+
+    settings = read_settings()
+    topics = settings.topics
+    async with open_log(settings) as log:
+        name = topics.observer_group(observer_id)
+        group = next((one for one in await log.groups(name) if one.name == name), None)
+        if group is None:
+            raise Refused(
+                "NotFound",
+                f"There is no observer {observer_id!r}: it never ran here. `tidelog observers` lists them.",
+            )
+        count = await request_redrive(log, topics, observer_id, actor=actor, at=wall_clock(), limit=limit)
+    print_result("Ok", {"observer": observer_id, "dead_letters": count}, as_json=as_json)
+    if not count:
+        say(f"{observer_id} has no dead letters.")
+    elif not group.members:
+        say(f"{count} dead letters will be delivered when {observer_id} runs (`tidelog observe`).")
+    else:
+        say(f"{count} dead letters are delivered again now.")
+
+
+def _written(status: ObserverStatus, now: Instant) -> dict[str, object]:
+    from tidelog_events.instants import format_instant
+
+    return {
+        "observer": status.observer_id,
+        "processes": status.members,
+        "lag_events": status.events,
+        "lag_seconds": round(status.lag_seconds(now), 3),
+        "dead_letters": status.dead_letters,
+        "last_error": status.last_error,
+        "positions": [
+            {
+                "partition": position.partition,
+                "next_offset": position.next_offset,
+                "lag_events": position.events,
+                "oldest": None if position.oldest is None else format_instant(position.oldest),
+                "in_log": position.is_in_log,
+            }
+            for position in status.positions
+        ],
+    }

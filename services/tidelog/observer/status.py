@@ -1,0 +1,109 @@
+"""How far the observers of an installation are: read from the log, whatever process runs them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from tidelog.log.port import GroupDescription, Log, Record, TopicPartition
+from tidelog.log.tail import newest_records
+from tidelog.log.topics import Topics
+from tidelog.observer.letters import all_open_letters
+from tidelog.unread import unread
+from tidelog_events.instants import SECOND, Instant
+
+_LOOK_SECONDS: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionPosition:
+    """Where an observer is in a partition.
+
+    Attributes:
+        next_offset: what it committed; None before it began there.
+        events: how many are not resolved; with gaps in what can be read, the most that it can be.
+        oldest: when the first of them happened; None when there is none, or it cannot be read.
+        is_in_log: whether the log holds what must be delivered next. If not, the observer stands still.
+    """
+
+    partition: int
+    next_offset: int | None
+    events: int
+    oldest: Instant | None
+    is_in_log: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ObserverStatus:
+    """An observer as the log knows it.
+
+    Attributes:
+        members: how many processes serve it now.
+        positions: by partition.
+        dead_letters: how many are not redriven.
+        last_error: of the newest of them.
+    """
+
+    observer_id: str
+    members: int
+    positions: tuple[PartitionPosition, ...]
+    dead_letters: int
+    last_error: str | None
+
+    @property
+    def events(self) -> int:
+        """How many events are not resolved."""
+        return sum(position.events for position in self.positions)
+
+    @property
+    def lost(self) -> tuple[int, ...]:
+        """The partitions where it stands still, because the log does not hold what comes next."""
+        return tuple(position.partition for position in self.positions if not position.is_in_log)
+
+    def lag_seconds(self, now: Instant) -> float:
+        """The age of the oldest event that is not resolved; 0 when there is none."""
+        oldest = [position.oldest for position in self.positions if position.oldest is not None]
+        return max(0.0, (now - min(oldest)) / SECOND) if oldest else 0.0
+
+
+async def observer_statuses(log: Log, topics: Topics) -> list[ObserverStatus]:
+    """All observers that have begun, by id.
+
+    Raises:
+        LogUnavailable: the log does not answer.
+        UnknownTopic: there are no topics yet.
+    """
+    groups = {
+        group.name.removeprefix(topics.observer_groups): group
+        for group in await log.groups(topics.observer_groups)
+    }
+    if not groups:
+        return []
+    letters = await all_open_letters(log, topics, groups.keys(), await log.groups(topics.redrive_groups))
+    count = await log.partitions(topics.transitions)
+    tps = [TopicPartition(topics.transitions, partition) for partition in range(count)]
+    newest = await newest_records(log, tps, timeout=_LOOK_SECONDS)
+    return [
+        ObserverStatus(
+            observer_id,
+            members=len(group.members),
+            positions=tuple([await _position(log, group, tp, newest.get(tp)) for tp in tps]),
+            dead_letters=len(letters[observer_id]),
+            last_error=letters[observer_id][-1][1].error if letters[observer_id] else None,
+        )
+        for observer_id, group in sorted(groups.items())
+    ]
+
+
+async def _position(
+    log: Log, group: GroupDescription, tp: TopicPartition, newest: Record | None
+) -> PartitionPosition:
+    committed = group.committed.get(tp)
+    if committed is None:
+        return PartitionPosition(tp.partition, None, 0, None)
+    if not await log.start_offset(tp) <= committed <= await log.end_offset(tp):
+        return PartitionPosition(tp.partition, committed, 0, None, is_in_log=False)
+    if newest is None or newest.offset < committed:
+        return PartitionPosition(tp.partition, committed, 0, None)
+    left = await unread(log, tp, committed, newest, timeout=_LOOK_SECONDS)
+    return PartitionPosition(tp.partition, committed, left.events, left.oldest)

@@ -1,0 +1,100 @@
+"""`tidelog observe`, `tidelog observers`, and observers beside the other roles of `tidelog up`."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+
+from tests.cli.running import SECONDS, Installation
+from tests.observer.stage import START
+
+from tidelog.log.address import open_log
+from tidelog.log.port import NewRecord, TopicPartition
+from tidelog.log.topics import Topics
+from tidelog.observer.dead_letters import DeadLetter
+
+
+def status(installation: Installation) -> dict[str, object]:
+    """What `tidelog observers` says of the one observer."""
+    found = installation.json("observers")
+    assert isinstance(found, dict)
+    [observer] = found["observers"]
+    assert isinstance(observer, dict)
+    return observer
+
+
+def wait_for(installation: Installation, expected: dict[str, object]) -> dict[str, object]:
+    """Wait until it says so."""
+    deadline = time.monotonic() + SECONDS
+    while not expected.items() <= (found := status(installation)).items():
+        assert time.monotonic() < deadline, found
+    return found
+
+
+def put_dead_letter(installation: Installation, event: bytes) -> None:
+    """A letter as the observer would have written it."""
+    letter = DeadLetter("watch", event, 0, 0, 0, "ValueError: no", "ValueError: no", 10, START)
+
+    async def put() -> None:
+        async with await open_log(installation.variables["TIDELOG_LOG"]) as log:
+            producer = await log.producer()
+            record: NewRecord = letter.record(TopicPartition(Topics().observer_dead_letters, 0))
+            await producer.append([record], timeout=SECONDS)
+
+    asyncio.run(put())
+
+
+def test_up_runs_observers_and_their_state_is_shown(installation: Installation) -> None:
+    with installation.start("up", "shop:app") as process:
+        process.expect("Tidelog is up")
+        done = installation.run(
+            "enqueue", "greet", "--queue", "watched", "--key", "a", "--payload", '{"name": "ann"}'
+        )
+        assert done.exit_code == 0
+        found = wait_for(installation, {"lag_events": 0, "processes": 1, "dead_letters": 0})
+        assert found["lag_seconds"] == 0
+        assert installation.run("observers").stdout.split()[-5:] == ["watch", "1", "0", "0.0", "0"]
+        process.signal(signal.SIGTERM)
+        assert process.end() == 0
+
+
+def test_a_role_of_its_own_tells_what_happened_and_redrives(installation: Installation) -> None:
+    assert installation.run("init").exit_code == 0
+    watched = installation.folder / "watched.txt"
+    with (
+        installation.start("observe", "shop:app", "--observer", "watch") as observe,
+        installation.start("engine"),
+        installation.start("worker", "shop:app", "--queues", "watched"),
+    ):
+        observe.expect("begins partition 2")
+        installation.run(
+            "enqueue", "greet", "--queue", "watched", "--key", "a", "--payload", '{"name": "ann"}'
+        )
+        deadline = time.monotonic() + SECONDS
+        while not watched.exists() or not watched.read_text():
+            assert time.monotonic() < deadline
+        assert watched.read_text() == "watched/a {'name': 'ann'}\n"
+
+        put_dead_letter(installation, b"{")
+        assert status(installation)["last_error"] == "ValueError: no"
+        doctor = installation.run("doctor", "--only", "observers").stdout
+        assert "watch has given up on 1 event" in doctor
+        answer = {"result": "Ok", "observer": "watch", "dead_letters": 1}
+        assert installation.json("observers", "redrive", "watch", "--actor", "ann") == answer
+        # It still cannot be read, and is a letter again.
+        observe.expect("dead letters up to offset 0 are redriven for ann")
+        observe.expect("becomes a dead letter")
+        observe.signal(signal.SIGTERM)
+        assert observe.end() == 0
+    assert status(installation)["processes"] == 0
+
+
+def test_what_is_wrong_is_said(installation: Installation) -> None:
+    with installation.start("observe", "shop:app", "--observer", "watcher") as unknown:
+        unknown.expect("declares no observer 'watcher'. There are: watch")
+        assert unknown.end() == 2
+    assert installation.run("init").exit_code == 0
+    assert installation.json("observers") == {"observers": []}
+    never = installation.run("observers", "redrive", "watch")
+    assert (never.exit_code, never.stdout) == (1, "NotFound\n")
