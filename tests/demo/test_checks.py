@@ -10,17 +10,20 @@ from pathlib import Path
 import pytest
 
 from tidelog.demo.checks import Check, check_all
+from tidelog.demo.clock import ticks_between
 from tidelog.demo.expect import expect
 from tidelog.demo.findings import Found
 from tidelog.demo.plan import Plan, make_plan
 from tidelog.demo.tree import survey
 from tidelog_events.identity import JobId
+from tidelog_events.instants import parse_instant
 from tidelog_events.states import JobState
 
 Findings = dict[JobId, Found]
 FILE = JobId("files/file-00001")
 UNREADABLE = JobId("files/file-00002")
 FOLDER = JobId("folders/folder-00001")
+TICKS = [JobId("clock/every-second@20261130T093000Z"), JobId("clock/every-second@20261130T093001Z")]
 
 
 @pytest.fixture
@@ -52,20 +55,21 @@ def right() -> Findings:
         JobId("troubles/needs-success"): Found(off, 0, "parent-failure:DeadLettered", None),
         JobId("troubles/needs-an-end"): Found(ok, 1, None, "ran"),
         JobId("troubles/far-away"): Found(off, 0, "operator", None),
+        **dict.fromkeys(TICKS, Found(ok, 1, None, None)),
     }
 
 
 def checks(folder: Path, found: Findings) -> tuple[Plan, list[Check]]:
     """All checks of the folder against what was found."""
     plan = make_plan(folder, survey(folder))
-    return plan, check_all(plan, expect(plan, hasher), found)
+    return plan, check_all(plan, TICKS, expect(plan, hasher), found)
 
 
 def test_all_hold_when_all_is_right(folder: Path) -> None:
     plan, made = checks(folder, right())
-    assert right().keys() == {job.job_id for job in plan.jobs}
+    assert right().keys() == {job.job_id for job in plan.jobs} | set(TICKS)
     assert [check for check in made if not check.holds] == []
-    assert len(made) == 9
+    assert len(made) == 10
 
 
 def without(job_id: JobId) -> Callable[[Findings], None]:
@@ -97,6 +101,17 @@ def with_state(job_id: JobId, state: JobState) -> Callable[[Findings], None]:
     return change
 
 
+def with_another_tick(found: Findings) -> None:
+    """The schedule went on."""
+    found[JobId("clock/every-second@20261130T093002Z")] = found[TICKS[0]]
+
+
+def test_the_ticks_are_the_full_seconds_from_the_put_on_to_the_removal() -> None:
+    put_at, removed_at = map(parse_instant, ("2026-11-30T09:29:59.5Z", "2026-11-30T09:30:01Z"))
+    assert ticks_between(put_at, removed_at) == TICKS
+    assert ticks_between(parse_instant("2026-11-30T09:30:00Z"), removed_at) == TICKS[1:]
+
+
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
@@ -109,6 +124,9 @@ def with_state(job_id: JobId, state: JobState) -> Callable[[Findings], None]:
         (with_output(FOLDER, digest="0" * 64), "folder jobs"),
         (with_output(FOLDER, unreadable=0), "folder jobs"),
         (without(FOLDER), "folder jobs"),
+        (without(TICKS[0]), "a schedule has enqueued"),
+        (with_state(TICKS[1], JobState.DEAD_LETTERED), "a schedule has enqueued"),
+        (with_another_tick, "a schedule has enqueued"),
         (with_state(JobId("troubles/flaky"), JobState.DEAD_LETTERED), "fails 2 times"),
         (with_state(JobId("troubles/doomed"), JobState.SUCCEEDED), "always fails"),
         (with_state(JobId("troubles/needs-success"), JobState.SUCCEEDED), "OnSuccess"),

@@ -106,7 +106,7 @@ def test_odd_files_are_hashed_and_every_check_holds(odd_files: Path) -> None:
         assert process.stdout is not None
         said += process.stdout.read()
         assert process.wait(SECONDS) == 0, said
-    assert "9 of 9 checks held." in said
+    assert "10 of 10 checks held." in said
     assert "✗" not in said
     assert "46 files" in said
     assert "symbolic links (1)" in said
@@ -124,7 +124,7 @@ def test_a_check_that_fails_is_no_success(tmp_path: Path, capsys: pytest.Capture
     (folder / "file").write_text("content", encoding="utf-8")
     assert not asyncio.run(run_demo(folder, hasher=lambda _: "0" * 64))
     said = capsys.readouterr().out
-    assert "7 of 9 checks held." in said
+    assert "8 of 10 checks held." in said
     assert "✗ SHA-256" in said
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from tidelog.demo.expect import Expected
 from tidelog.demo.findings import Found
-from tidelog.demo.jobs import DOOMED_ATTEMPTS, DOOMED_ERROR, FLAKY_FAILURES
+from tidelog.demo.jobs import CLOCK, DOOMED_ATTEMPTS, DOOMED_ERROR, FLAKY_FAILURES
 from tidelog.demo.plan import OPERATOR, FileJob, Plan
-from tidelog_events.identity import JobId
+from tidelog_events.identity import JobId, queue_of
 from tidelog_events.states import JobState
 
 
@@ -22,10 +22,14 @@ class Check:
     instead: str = ""
 
 
-def check_all(plan: Plan, expected: Expected, found: Mapping[JobId, Found]) -> list[Check]:
-    """Every check, in the order in which they are shown."""
+def check_all(
+    plan: Plan, ticks: Collection[JobId], expected: Expected, found: Mapping[JobId, Found]
+) -> list[Check]:
+    """Every check, in the order in which they are shown. `ticks` are the jobs of the schedule."""
+    planned = {job_id: job for job_id, job in found.items() if queue_of(job_id) != CLOCK}
     return [
-        *_jobs(plan, found),
+        *_jobs(plan, planned),
+        _clock(ticks, {job_id: job for job_id, job in found.items() if job_id not in planned}),
         *_files(plan, expected, found),
         *_folders(plan, expected, found),
         *_troubles(plan, found),
@@ -42,6 +46,18 @@ def _jobs(plan: Plan, found: Mapping[JobId, Found]) -> Iterator[Check]:
     yield _each(
         "every job has ended",
         {job_id: str(job.state) for job_id, job in found.items() if not job.state.is_terminal},
+    )
+
+
+def _clock(ticks: Collection[JobId], found: Mapping[JobId, Found]) -> Check:
+    wrong: dict[str, str] = {job_id: "not in Postgres" for job_id in ticks if job_id not in found}
+    for job_id, job in found.items():
+        if job_id not in ticks:
+            wrong[job_id] = "one too many"
+        elif job != Found(JobState.SUCCEEDED, 1, None, None):
+            wrong[job_id] = str(job)
+    return _each(
+        f"a schedule has enqueued one job for each of {len(ticks)} seconds, until it was removed", wrong
     )
 
 

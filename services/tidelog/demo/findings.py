@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from tidelog_events.identity import JobId
+from tidelog_events.identity import JobId, ScheduleId
+from tidelog_events.instants import Instant
 from tidelog_events.jsontext import Json, loads
 from tidelog_events.states import JobState
 from tidelog_projections.projection import Projection
@@ -29,6 +30,11 @@ RETRIES: Final = """\
 SELECT job_id, count(*) AS retries, max(error) AS last_error
 FROM tidelog.job_transitions WHERE type = 'retry_scheduled'
 GROUP BY job_id ORDER BY retries DESC, job_id LIMIT 5"""
+INSTANCES: Final = "SELECT count(*) FROM tidelog.jobs WHERE schedule_id = $1"
+LIFE: Final = """\
+SELECT min(at) FILTER (WHERE action = 'put_schedule') AS put_at,
+    max(at) FILTER (WHERE action = 'remove_schedule') AS removed_at
+FROM tidelog.audit WHERE target = $1"""
 JOBS: Final = "SELECT job_id, state, attempt, terminal_cause, output FROM tidelog.jobs"
 
 Row = tuple[object, ...]
@@ -55,6 +61,20 @@ async def progress(projection: Projection) -> dict[JobState, int]:
     """How many jobs are in each state."""
     found = await projection.postgres.run(lambda connection: connection.fetch(PROGRESS))
     return {JobState(row["state"]): row["jobs"] for row in found}
+
+
+async def count_instances(projection: Projection, schedule_id: ScheduleId) -> int:
+    """How many jobs of a schedule there are."""
+    found: int = await projection.postgres.run(lambda connection: connection.fetchval(INSTANCES, schedule_id))
+    return found
+
+
+async def life_of(projection: Projection, schedule_id: ScheduleId) -> tuple[Instant, Instant] | None:
+    """When a schedule was put and when it was removed; None when one of the two is not seen yet."""
+    found = await projection.postgres.run(lambda connection: connection.fetchrow(LIFE, schedule_id))
+    if found is None or found["put_at"] is None or found["removed_at"] is None:
+        return None
+    return found["put_at"], found["removed_at"]
 
 
 async def all_jobs(projection: Projection) -> dict[JobId, Found]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote_to_bytes, urlsplit
 
-from tidelog import App, JobContext, Retry
+from tidelog import App, JobContext, Retry, every
 from tidelog.demo.kinds import kind_of
 from tidelog_events.jsontext import Json
 
@@ -18,6 +18,7 @@ app = App()
 FILES: Final = "files"
 FOLDERS: Final = "folders"
 TROUBLES: Final = "troubles"
+CLOCK: Final = "clock"
 
 FLAKY_FAILURES: Final = 2
 DOOMED_ATTEMPTS: Final = 2
@@ -114,3 +115,12 @@ async def after_doomed() -> str:
 @app.job("far-away", queue=TROUBLES)
 async def far_away() -> None:
     """Due so late that an operator cancels it before it can run."""
+
+
+@app.job("tick", queue=CLOCK)
+async def tick() -> None:
+    """Nobody enqueues it: a schedule does."""
+
+
+EVERY_SECOND: Final = app.schedule(f"{CLOCK}/every-second", every(seconds=1), tick.job())
+"""Put by the worker when it starts."""

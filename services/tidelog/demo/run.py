@@ -16,6 +16,7 @@ from tidelog.cli.console import print_line
 from tidelog.cli.signals import stop_on_signals
 from tidelog.demo import findings
 from tidelog.demo.checks import Check, check_all
+from tidelog.demo.clock import stop_clock
 from tidelog.demo.expect import Expected, Hasher, expect, hash_path
 from tidelog.demo.plan import OPERATOR, Plan, make_plan
 from tidelog.demo.progress import until_all_have_ended
@@ -23,6 +24,7 @@ from tidelog.demo.stage import Stage, set_up, settings_of, variables_of
 from tidelog.demo.tables import show_tables
 from tidelog.demo.tree import Survey, survey
 from tidelog_events.errors import TidelogError
+from tidelog_events.identity import JobId
 
 _ENQUEUE_SECONDS: Final = 30.0
 _BATCH: Final = 1_000
@@ -97,18 +99,18 @@ async def _run(root: Path, home: Path, *, keep: bool, hasher: Hasher) -> bool:
     async with set_up(home) as stage:
         roles = ", ".join(f"{role.name} (process {role.pid})" for role in stage.roles)
         print_line(f"Running: an SQLite log, Postgres, {roles}.")
-        await _unless_a_role_ends(stage, plan)
+        ticks = await _unless_a_role_ends(stage, plan)
         print_line(f"All jobs have ended, {time.monotonic() - began:.1f} s after the start of it all.")
         await show_tables(stage.projection)
         expected = await asyncio.to_thread(expect, plan, hasher)
-        checks = check_all(plan, expected, await findings.all_jobs(stage.projection))
+        checks = check_all(plan, ticks, expected, await findings.all_jobs(stage.projection))
     _say_what_held(checks, expected)
     _say_how_to_go_on(home, plan, keep=keep)
     return all(check.holds for check in checks)
 
 
-async def _unless_a_role_ends(stage: Stage, plan: Plan) -> None:
-    """Run all jobs; when a role ends meanwhile there is nothing to wait for any more."""
+async def _unless_a_role_ends(stage: Stage, plan: Plan) -> list[JobId]:
+    """Run all jobs, and return those of the schedule; when a role ends meanwhile, do not wait for them."""
     work = asyncio.ensure_future(_work(stage, plan))
     watch = asyncio.ensure_future(stage.watch())
     try:
@@ -118,15 +120,19 @@ async def _unless_a_role_ends(stage: Stage, plan: Plan) -> None:
             if not task.done():
                 task.cancel()
         await asyncio.wait([work, watch])
-    await (watch if work.cancelled() else work)
+    if work.cancelled():
+        await watch
+    return await work
 
 
-async def _work(stage: Stage, plan: Plan) -> None:
+async def _work(stage: Stage, plan: Plan) -> list[JobId]:
     jobs = plan.jobs
     for start in range(0, len(jobs), _BATCH):
         await stage.client.enqueue_many(jobs[start : start + _BATCH], timeout=_ENQUEUE_SECONDS)
     await stage.client.cancel(plan.troubles.far_away.job_id, actor=OPERATOR, timeout=_ENQUEUE_SECONDS)
-    await until_all_have_ended(stage, len(jobs))
+    ticks = await stop_clock(stage)
+    await until_all_have_ended(stage, len(jobs) + len(ticks))
+    return ticks
 
 
 def _say_what_was_found(root: Path, found: Survey, plan: Plan) -> None:
