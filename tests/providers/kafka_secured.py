@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-_OPENSSL_SECONDS = 30
+from tests.providers.certificates import make_certificate
+
 _JAAS = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
 
@@ -34,17 +33,9 @@ class SecuredListener:
 
 def make_listener(address: str, folder: Path) -> SecuredListener | None:
     """A listener at an address of this host, its files in a folder; None where there is no openssl."""
-    if shutil.which("openssl") is None:
+    certificate = make_certificate(folder)
+    if certificate is None:
         return None
-    certificate, key, keystore = (folder / name for name in ("certificate.pem", "key.pem", "keystore.pem"))
-    curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"]
-    whose = ["-subj", "/CN=tidelog-tests", "-addext", "subjectAltName=IP:127.0.0.1"]
-    files = ["-keyout", str(key), "-out", str(certificate)]
-    subprocess.run(
-        ["openssl", "req", "-x509", *curve, "-nodes", "-days", "2", *whose, *files],
-        check=True,
-        capture_output=True,
-        timeout=_OPENSSL_SECONDS,
-    )
-    keystore.write_text(key.read_text() + certificate.read_text())
-    return SecuredListener(address, certificate, "ann", "open sesame")
+    keystore = folder / "keystore.pem"
+    keystore.write_text(certificate.key_file.read_text() + certificate.file.read_text())
+    return SecuredListener(address, certificate.file, "ann", "open sesame")
