@@ -13,12 +13,15 @@ from pathlib import Path
 
 import pytest
 from tests.cli.running import SECONDS, Installation, Process
+from tests.projection.story import Story, batch_of
 from tests.projection.tables import Rows, Tables
 
 from tidelog.client.client import Client
 from tidelog.client.schedule import Schedule
 from tidelog.log.address import open_log
 from tidelog.log.topics import Topics
+from tidelog_events.zones import ZoneDatabase
+from tidelog_projections.projection import Projection
 
 NEW_YEAR = "0 0 1 1 *"
 
@@ -108,6 +111,25 @@ def test_a_schedule_is_removed(running: Installation) -> None:
         assert (refused.exit_code, refused.stdout) == (1, "ScheduleNotFound\n")
     wrong = running.run("trigger", "no id")
     assert (wrong.exit_code, wrong.stdout) == (1, "Invalid\n")
+
+
+def test_what_is_wrong_with_a_schedule_is_said(installation: Installation, postgres_dsn: str) -> None:
+    story = Story()
+    story.do("put_schedule", schedule_id="q/late", cron="0 * * * *", wire_name="w")
+    story.do("put_schedule", schedule_id="q/lost", cron="0 * * * *", time_zone="Europe/Oslo", wire_name="w")
+    story.state.timetable.zones = ZoneDatabase("a release without Oslo", {"UTC": "UTC"})
+    story.pass_time(2 * 3_600)
+
+    async def project() -> None:
+        async with await Projection.connect(postgres_dsn) as projection:
+            await projection.apply(batch_of(story.events))
+
+    asyncio.run(project())
+    variables = {**installation.variables, "TIDELOG_POSTGRES": postgres_dsn}
+    shown = Installation(installation.folder, variables).run("schedules")
+    assert re.search(r"^q/late .*q/late@20260101T020000Z +Scheduled +0 +overdue", shown.stdout, re.MULTILINE)
+    assert re.search(r"^q/lost .* 0 +.*Europe/Oslo", shown.stdout, re.MULTILINE)
+    assert "whether this is the newest state is not known" in shown.stderr
 
 
 CLOCKS = """\

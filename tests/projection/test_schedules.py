@@ -15,6 +15,7 @@ from tidelog_events.jsontext import Json
 from tidelog_events.schedule_record import SCHEDULE_FIELDS
 from tidelog_events.schedule_view import ScheduleView
 from tidelog_events.states import CatchUp, JobState
+from tidelog_events.zones import BUNDLED, ZoneDatabase
 from tidelog_projections.projection import Projection
 
 NIGHTLY = ScheduleId("default/nightly")
@@ -119,6 +120,30 @@ async def test_a_late_decision_shows_its_newest_skips_and_all_in_the_count(proje
     skips = await projection.schedule_skips(NIGHTLY)
     assert len(skips) == 32  # as many as one decision lists
     assert {skip.at for skip in skips} == {story.state.now}
+
+
+async def test_one_whose_zone_is_gone_shows_why_it_stands_still_until_it_is_back(
+    projection: Projection, tables: Tables
+) -> None:
+    story = Story()
+    put(story, cron="0 3 * * *", time_zone="Europe/Berlin")
+    put(story, "default/other")
+    story.state.timetable.zones = ZoneDatabase("a release without Berlin", {"UTC": "UTC"})
+    story.pass_time(2.5 * HOUR)
+    await projection.apply(batch_of(story.events))
+    broken, other = await projection.schedules()
+    assert (broken.schedule_id, broken.next_due) == (NIGHTLY, None)
+    assert broken.error is not None
+    assert "Europe/Berlin" in broken.error
+    assert (other.error, other.last_job_id) == (None, "default/other@20260101T020000Z")
+
+    done = len(story.events)
+    story.state.timetable.zones = BUNDLED
+    story.pass_time(DAY)
+    await projection.apply(batch_of(story.events[done:]))
+    mended, _ = await projection.schedules()
+    assert (mended.error, mended.next_due) == (None, parse_instant("2026-01-03T02:00:00Z"))
+    assert [row["action"] for row in await tables.rows("SELECT action FROM audit")] == ["put_schedule"] * 2
 
 
 async def test_another_definition_keeps_what_was_counted_and_a_removal_keeps_nothing(
