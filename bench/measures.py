@@ -31,6 +31,8 @@ _MICROS = 1_000_000
 ONE_BY_ONE = Figure("core, one job a command", "commands/s", AtLeast(30_000))
 IN_BATCHES = Figure(f"core, {_CORE_BATCH} jobs a command", "jobs/s")
 ENQUEUED = Figure("enqueue", "jobs/s", None, AtLeast(10_000))
+ENQUEUE_CLIENT = Figure("enqueue, client", "CPU µs/job")
+ENQUEUE_ENGINE = Figure("enqueue, engine", "CPU µs/job")
 DRAINED = Figure("no-op drain", "jobs/s", AtLeast(2_000), AtLeast(5_000))
 DRAIN_ENGINE = Figure("no-op drain, engine", "CPU µs/job")
 DRAIN_WORKER = Figure("no-op drain, worker", "CPU µs/job")
@@ -96,9 +98,15 @@ def core(jobs: int) -> Values:
 async def enqueue(on: Installation, load: Load) -> Values:
     """`enqueue_many` of them all, to the last answer."""
     described = [noop.job() for _ in range(load.jobs)]
+    used = time.process_time(), on.engine.cpu_seconds
     began = time.perf_counter()
     await on.client.enqueue_many(described, timeout=_STALLED_SECONDS)
-    return {ENQUEUED: load.jobs / (time.perf_counter() - began)}
+    seconds = time.perf_counter() - began
+    return {
+        ENQUEUED: load.jobs / seconds,
+        ENQUEUE_CLIENT: (time.process_time() - used[0]) / load.jobs * _MICROS,
+        ENQUEUE_ENGINE: (on.engine.cpu_seconds - used[1]) / load.jobs * _MICROS,
+    }
 
 
 async def drain(on: Installation, load: Load) -> Values:
