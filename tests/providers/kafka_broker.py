@@ -168,7 +168,12 @@ class JavaBroker(Broker):
         """Without the format of its folder a broker refuses to start."""
         cluster = urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
         formatting = subprocess.run(
-            [*self._command("kafka.tools.StorageTool"), "format", "-t", cluster, "-c", str(self._properties)],
+            [
+                *self._command("kafka.tools.StorageTool"),
+                "format",
+                f"--cluster-id={cluster}",  # in one word, since one in 64 begins with a dash
+                f"--config={self._properties}",
+            ],
             capture_output=True,
             text=True,
             timeout=_FORMAT_SECONDS,

@@ -6,6 +6,7 @@ this very code.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import assert_never
 
 from tidelog.core.admission import parent_ended, parent_linked, stop_waiting
@@ -34,6 +35,7 @@ from tidelog_events.commands import (
     Command,
     Enqueue,
     Heartbeat,
+    LeaseRow,
     PauseQueue,
     PutSchedule,
     RemoveSchedule,
@@ -43,7 +45,7 @@ from tidelog_events.commands import (
     SetConcurrencyLimit,
     TriggerSchedule,
 )
-from tidelog_events.identity import QueueName, partition_of, queue_of
+from tidelog_events.identity import partition_of, queue_of
 from tidelog_events.instants import Instant
 from tidelog_events.parsing import Refusal
 from tidelog_events.replies import InvalidReply, Result
@@ -183,35 +185,33 @@ def _refuse(decision: Decision, refusal: Refusal) -> None:
     )
 
 
-def _queues_of(command: Command) -> list[QueueName]:
-    match command:
-        case Enqueue():
-            return [command.target_queue]
-        case Claim() | PauseQueue() | ResumeQueue() | SetConcurrencyLimit():
-            return [command.queue]
-        case Cancel() | Requeue():
-            return [queue_of(command.job_id)]
-        case PutSchedule() | RemoveSchedule() | TriggerSchedule():
-            return [queue_of(command.schedule_id)]
-        case Heartbeat():
-            return [queue_of(row.job_id) for row in command.leases]
-        case Report():
-            return [queue_of(row.job_id) for row in command.outcomes]
-        case _:
-            assert_never(command)
-
-
 def home_partition(command: Command, partitions: int) -> int | Refusal | None:
     """The partition that decides a command (contract section 1).
 
     None for a command without rows, which any partition may answer; a refusal when its rows live on several.
     """
-    queues = _queues_of(command)
-    if len(queues) == 1:
-        return partition_of(queues[0], partitions)
-    homes = dict.fromkeys(partition_of(queue, partitions) for queue in queues)
+    match command:
+        case Enqueue():
+            return partition_of(command.target_queue, partitions)
+        case Claim() | PauseQueue() | ResumeQueue() | SetConcurrencyLimit():
+            return partition_of(command.queue, partitions)
+        case Cancel() | Requeue():
+            return partition_of(queue_of(command.job_id), partitions)
+        case PutSchedule() | RemoveSchedule() | TriggerSchedule():
+            return partition_of(queue_of(command.schedule_id), partitions)
+        case Heartbeat():
+            return _home_of_rows(command, "leases", command.leases, partitions)
+        case Report():
+            return _home_of_rows(command, "outcomes", command.outcomes, partitions)
+        case _:
+            assert_never(command)
+
+
+def _home_of_rows(
+    command: Heartbeat | Report, field: str, rows: Iterable[LeaseRow], partitions: int
+) -> int | Refusal | None:
+    homes = {partition_of(queue_of(row.job_id), partitions) for row in rows}
     if len(homes) > 1:
-        field = "leases" if isinstance(command, Heartbeat) else "outcomes"
         return Refusal(
             type=command.type,
             command_id=command.command_id,

@@ -39,19 +39,28 @@ class Pipeline:
         if self._commit is None and self.batch:
             self._begin()
 
+    async def settle(self) -> None:
+        """Wait until the transaction under way has ended.
+
+        Raises:
+            LogError: it failed. The tenure is over.
+        """
+        if self._commit is not None:
+            await self._commit
+            self._commit = self.began = None
+
     async def make_room(self) -> None:
         """Send the batch off as soon as the transaction under way has ended; an empty one is open then.
 
-        Raises:
-            LogError: that transaction failed. The tenure is over.
+        Raises as `settle`.
         """
-        await self._settle()
+        await self.settle()
         self.offer()
 
     async def drain(self) -> None:
-        """Return when all that was decided stands in the log. Raises as `make_room`."""
+        """Return when all that was decided stands in the log. Raises as `settle`."""
         await self.make_room()
-        await self._settle()
+        await self.settle()
 
     async def meanwhile(self, waiting: Coroutine[None, None, T]) -> T:
         """Wait for something, and keep transactions going: when one ends, what was decided since follows.
@@ -89,12 +98,6 @@ class Pipeline:
         self.began = time.monotonic()
         append = self._tenure.writer.append(records, timeout=self._commit_seconds)
         self._commit = asyncio.create_task(append)
-
-    async def _settle(self) -> None:
-        """Wait until the transaction under way has ended."""
-        if self._commit is not None:
-            await self._commit
-            self._commit = self.began = None
 
 
 async def _break_off(task: asyncio.Task[T]) -> None:

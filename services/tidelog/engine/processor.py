@@ -24,6 +24,9 @@ logger = logging.getLogger("tidelog.engine")
 _BREATH = 32
 """Commands decided in one go, a millisecond or two: a transaction under way takes several turns of the event
 loop, and those of other partitions do as well."""
+_SLOW_SECONDS = 0.2
+"""Of one command: a megabyte of brackets takes seconds. Some of them in a row would use up the time that a
+transaction under way has, so it ends first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +158,8 @@ class Processor:
             pipeline.batch.take_in(record)
             if pipeline.batch.size >= self._settings.max_bytes:
                 await pipeline.make_room()
+            elif time.monotonic() - self._began > _SLOW_SECONDS:
+                await pipeline.settle()
             elif not number % _BREATH:
                 await asyncio.sleep(0)
         if state.late_edges:
