@@ -88,6 +88,9 @@ def test_a_role_of_its_own_tells_what_happened_and_redrives(installation: Instal
         observe.signal(signal.SIGTERM)
         assert observe.end() == 0
     assert status(installation)["processes"] == 0
+    answer = {"result": "Ok", "observer": "watch", "next_offsets": [0, 0, 0]}
+    assert installation.json("observers", "seek", "watch", "beginning") == answer
+    assert installation.run("observers", "seek", "watch", "tomorrow").exit_code == 2
 
 
 def test_what_is_wrong_is_said(installation: Installation) -> None:

@@ -8,6 +8,9 @@ import pytest
 from tests.engine.house import eventually
 from tests.observer.stage import TOPICS, Seen, Stage
 
+from tidelog.observer.errors import ObserverRuns, UnknownObserver
+from tidelog.observer.seeking import seek
+
 
 async def test_now_is_when_it_first_ran_and_stays_there(stage: Stage) -> None:
     events = stage.partitions[0]
@@ -44,5 +47,15 @@ async def test_offsets_that_the_log_does_not_hold_are_an_alarm_and_no_reset(
     seen = Seen()
     async with stage.observing(seen.handler()) as observer:
         await eventually(lambda: len(seen) == 1 and 0 in observer.stopped)
+        with pytest.raises(ObserverRuns):
+            await seek(stage.log, TOPICS, "watch", "beginning")
     assert "offset 77" in caplog.text
     assert (await stage.committed())[0] == 77
+
+    # The way out, which is a person's decision.
+    with pytest.raises(UnknownObserver):
+        await seek(stage.log, TOPICS, "watcher", "beginning")
+    await stage.partitions[0].enqueued(1)
+    assert await seek(stage.log, TOPICS, "watch", "beginning") == {0: 0, 1: 0}
+    async with stage.observing(seen.handler()):
+        await eventually(lambda: seen.has("0-0"))

@@ -1,4 +1,4 @@
-"""Looking at observers, and redriving their dead letters."""
+"""Looking at observers, redriving their dead letters, and saying where they go on."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from tidelog.cli.exits import Refused
 from tidelog.cli.jobs import print_result
 from tidelog.cli.options import ActorOption, JsonOption
 from tidelog.cli.session import open_log, read_settings
+from tidelog.cli.values import read_time
 
 if TYPE_CHECKING:
+    from tidelog.observer.start import Start
     from tidelog.observer.status import ObserverStatus
     from tidelog_events.instants import Instant
 
@@ -91,6 +93,42 @@ async def _redrive(observer_id: str, *, actor: str, limit: int | None, as_json: 
         say(f"{count} dead letters will be delivered when {observer_id} runs (`tidelog observe`).")
     else:
         say(f"{count} dead letters are delivered again now.")
+
+
+@app.command()
+def seek(
+    observer_id: Annotated[str, typer.Argument(metavar="ID", help="The observer's id.")],
+    start: Annotated[
+        str, typer.Argument(metavar="beginning|now|TIME", help="Where it goes on; TIME as RFC 3339.")
+    ],
+    as_json: JsonOption = False,
+) -> None:
+    """Say where an observer that does not run is to go on. What lies between is told again, or never."""
+    command(_seek)(observer_id, start, as_json=as_json)
+
+
+async def _seek(observer_id: str, start: str, *, as_json: bool) -> None:
+    from tidelog.observer.errors import ObserverRuns, UnknownObserver
+    from tidelog.observer.seeking import seek as set_offsets
+
+    to: Start
+    match start:
+        case "beginning" | "now":
+            to = start
+        case _:
+            to = read_time("The start", start)
+    settings = read_settings()
+    async with open_log(settings) as log:
+        try:
+            offsets = await set_offsets(log, settings.topics, observer_id, to)
+        except UnknownObserver as error:
+            raise Refused("NotFound", str(error)) from None
+        except ObserverRuns as error:
+            raise Refused("Running", str(error)) from None
+    if as_json:
+        print_json({"result": "Ok", "observer": observer_id, "next_offsets": list(offsets.values())})
+    else:
+        print_result("Ok", {}, as_json=False)
 
 
 def _written(status: ObserverStatus, now: Instant) -> dict[str, object]:

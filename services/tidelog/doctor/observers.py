@@ -33,7 +33,8 @@ def judge_observer(status: ObserverStatus, now: Instant) -> list[Finding]:
                 Health.ERROR,
                 f"{status.observer_id} stands still at {listed(status.lost)}: the log does not hold what "
                 "comes next",
-                "Its process logs both offsets. Give it another id and a start, or set its group's offsets.",
+                "Its process logs both offsets. Stop it, and say where it is to go on: "
+                f"`tidelog observers seek {status.observer_id} beginning|now|TIME`.",
             )
         )
     if status.dead_letters:

@@ -58,8 +58,8 @@ class DeadLetter:
         headers = {
             _KIND: _DEAD_LETTER,
             "observer": self.observer_id.encode(),
-            "error": self.error.encode(),
-            "detail": self.detail.encode(),
+            "error": self.error.encode(errors="backslashreplace"),
+            "detail": self.detail.encode(errors="backslashreplace"),
             "partition": b"%d" % self.partition,
             "offset": b"%d" % self.offset,
             "sequence": b"" if self.sequence is None else b"%d" % self.sequence,

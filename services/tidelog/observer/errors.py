@@ -15,3 +15,7 @@ class UnknownObserver(TidelogError):
 
 class OffsetNotInLog(TidelogError):
     """The log does not hold what an observer must read next: trimmed too early, or another log."""
+
+
+class ObserverRuns(TidelogError):
+    """An observer that is to be moved is running: it would go on where it is, and commit that."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from copy import copy
 from typing import Final
@@ -27,6 +28,7 @@ from tidelog_events.transitions import Enqueued, JobFact, Purged, Transition
 _MOST_ENDED: Final = 200
 """Ended jobs that are kept for what may still come: a requeue, the purge."""
 _MOST_FORGOTTEN: Final = 1_000
+_BREATHER: Final = 200
 
 
 def job_of(event: Transition) -> JobId | None:
@@ -53,7 +55,11 @@ async def find_job(
     found = await look_back(log, source, [job_id], offset + 1)
     if job_id in found:
         return found[job_id]
-    entry = (await _entries(log, TopicPartition(topics.state, partition), job_id)).get(job_id)
+    entry: bytes | None = None
+    async with aclosing(_entries(log, TopicPartition(topics.state, partition))) as entries:
+        async for key, value in entries:
+            if key == job_id:
+                entry = value
     if entry is None:
         return None
     record = _record_in(entry)
@@ -130,26 +136,31 @@ class FollowedJobs:
         except BaseException:
             self._missed = None
             raise
-        for record in (*map(_record_in, unchanged.values()), *found.values()):
+        for record in (*unchanged.values(), *found.values()):
             self._put(record)
         missed, self._missed = self._missed, None
         for event in missed:
             self._fold(event)
         self._is_following = True
 
-    async def _alive(self, sequence: Sequence) -> tuple[dict[JobId, bytes], set[JobId]]:
-        """The jobs that live as of a sequence: entries that have not changed since, and ids of the others."""
-        unchanged: dict[JobId, bytes] = {}
+    async def _alive(self, sequence: Sequence) -> tuple[dict[JobId, JobRecord], set[JobId]]:
+        """The jobs that live as of a sequence: those that have not changed since, and ids of the others."""
+        unchanged: dict[JobId, JobRecord] = {}
         changed: set[JobId] = set()
         source = TopicPartition(self._topics.state, self._partition)
-        for job_id, entry in (await _entries(self._log, source)).items():
-            record = _record_in(entry)
-            if record.enqueue_sequence > sequence:
-                continue
-            if record.sequence > sequence:
-                changed.add(job_id)
-            elif not record.state.is_terminal:
-                unchanged[job_id] = entry
+        async with aclosing(_entries(self._log, source)) as entries:
+            async for job_id, entry in entries:
+                unchanged.pop(job_id, None)
+                changed.discard(job_id)
+                if entry is None:
+                    continue
+                record = _record_in(entry)
+                if record.enqueue_sequence > sequence:
+                    continue
+                if record.sequence > sequence:
+                    changed.add(job_id)
+                elif not record.state.is_terminal:
+                    unchanged[job_id] = record
         return unchanged, changed
 
     def _fold(self, event: Transition) -> None:
@@ -173,25 +184,21 @@ class FollowedJobs:
             self._ended.popitem(last=False)
 
 
-async def _entries(log: Log, source: TopicPartition, only: JobId | None = None) -> dict[JobId, bytes]:
-    """The newest entry of each job in the changelog, or of one job.
+async def _entries(log: Log, source: TopicPartition) -> AsyncGenerator[tuple[JobId, bytes | None], None]:
+    """The entries of jobs in the changelog, in their order: the last of each counts, and may be none.
 
     Up to the *uncommitted* end: the entries of a transaction may become visible a moment later than its
     events, and must not be missed.
     """
     end = await log.end_offset(source, Isolation.UNCOMMITTED)
-    entries: dict[JobId, bytes] = {}
     async with aclosing(scan(log, source, end)) as parts:
         async for records, _ in parts:
-            for record in records:
+            for number, record in enumerate(records):
+                if number % _BREATHER == 0:
+                    await asyncio.sleep(0)  # whoever reads on shares the loop with the group's heartbeats
                 key = (record.key or b"").decode()
-                if not is_job_key(key) or (only is not None and key != only):
-                    continue
-                if record.value is None:
-                    entries.pop(JobId(key), None)
-                else:
-                    entries[JobId(key)] = record.value
-    return entries
+                if is_job_key(key):
+                    yield JobId(key), record.value
 
 
 def _record_in(entry: bytes) -> JobRecord:

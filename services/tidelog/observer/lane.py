@@ -21,7 +21,7 @@ _logger: Final = logging.getLogger("tidelog.observer")
 
 MOST_WAITING: Final = 1_000
 """Records of a partition that are read and wait; with so many its reading is paused, the others go on."""
-_FEW_WAITING: Final = MOST_WAITING // 2
+MOST_WAITING_BYTES: Final = 8 * 1024 * 1024
 _BREATHER: Final = 100
 """Events that are passed over before the loop is let go of."""
 _FIRST_DELAY: Final = 0.1
@@ -35,7 +35,7 @@ class Lane:
     Attributes:
         partition: which one.
         position: the offset of the first record that is not resolved: what may be committed.
-        committed: what was committed last.
+        committed: what was committed last; None until then.
         read_to: the offset of the next record to be read.
         stopped: why it cannot go on without a person; None as long as it can.
         is_paused: whether its reading is paused.
@@ -44,7 +44,7 @@ class Lane:
     def __init__(self, deliveries: Deliveries, partition: int, position: int) -> None:
         self.partition = partition
         self.position = position
-        self.committed = position
+        self.committed: int | None = None
         self.read_to = position
         self.stopped: TidelogError | None = None
         self.is_paused = False
@@ -52,6 +52,7 @@ class Lane:
         self._filter = deliveries.definition.filter
         self._jobs = FollowedJobs(deliveries.log, deliveries.topics, partition)
         self._waiting: deque[Record] = deque()
+        self._waiting_bytes = 0
         self._arrived = asyncio.Event()
         self._stop = asyncio.Event()
         self._task = asyncio.create_task(self._run(), name=f"tidelog observer partition {partition}")
@@ -59,12 +60,12 @@ class Lane:
     @property
     def is_full(self) -> bool:
         """Whether enough records wait."""
-        return len(self._waiting) >= MOST_WAITING
+        return len(self._waiting) >= MOST_WAITING or self._waiting_bytes >= MOST_WAITING_BYTES
 
     @property
     def has_room(self) -> bool:
         """Whether more should be read."""
-        return len(self._waiting) < _FEW_WAITING
+        return len(self._waiting) < MOST_WAITING // 2 and self._waiting_bytes < MOST_WAITING_BYTES // 2
 
     @property
     def is_done(self) -> bool:
@@ -74,6 +75,7 @@ class Lane:
     def put(self, records: list[Record], read_to: int) -> None:
         """The next records, and the offset behind them and the gaps that follow."""
         self._waiting.extend(records)
+        self._waiting_bytes += sum(len(record.value or b"") for record in records)
         self.read_to = read_to
         if not self._waiting:
             self.position = read_to
@@ -120,6 +122,7 @@ class Lane:
             if not await self._resolve(record):
                 return
             self._waiting.popleft()
+            self._waiting_bytes -= len(record.value or b"")
             self.position = record.offset + 1 if self._waiting else self.read_to
             passed += 1
             if passed % _BREATHER == 0:

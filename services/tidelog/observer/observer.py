@@ -187,8 +187,10 @@ class Observer:
         for partition in sorted(share - self._lanes.keys() - self._leaving.keys()):
             position = await self._position(member, partition)
             await self._close_reader()
-            self._lanes[partition] = Lane(self._deliveries, partition, position)
-            await self._check_range(self._lanes[partition])
+            lane = self._lanes[partition] = Lane(self._deliveries, partition, position)
+            # At once, so that "now" is a place and does not move on with every start.
+            self._commit_due = 0.0
+            await self._check_range(lane)
 
     async def _position(self, member: Member, partition: int) -> int:
         """Where to begin: what was committed. The start of the declaration counts only without that."""
@@ -197,8 +199,6 @@ class Observer:
             return committed
         tp = TopicPartition(self._topics.transitions, partition)
         position = await first_offset(self._log, tp, self._definition.start)
-        # At once, so that "now" is a place and does not move on with every start.
-        await member.commit({partition: position}, timeout=_COMMIT_TIMEOUT)
         _logger.info(
             "Observer %s begins partition %d at offset %d.", self._definition.observer_id, partition, position
         )
@@ -212,9 +212,8 @@ class Observer:
                 OffsetNotInLog(
                     f"it is to go on at offset {lane.read_to} of {tp.topic}[{tp.partition}], and the log "
                     f"holds {start} to {end}: events were lost to retention before they were delivered, or "
-                    "it is another log. Nothing is skipped silently. Give the observer another id with the "
-                    "start that you want, or set the offsets of the group "
-                    f"{self._topics.observer_group(self._definition.observer_id)} yourself"
+                    "it is another log. Nothing is skipped silently: stop it and say where it is to go on, "
+                    f"with `tidelog observers seek {self._definition.observer_id} beginning|now|TIME`"
                 )
             )
 
@@ -228,6 +227,8 @@ class Observer:
         self._remind()
         lanes = {partition: lane for partition, lane in self._lanes.items() if lane.stopped is None}
         self._raise_what_failed()
+        if time.monotonic() >= self._commit_due:
+            await self._commit(member)
         if lanes.keys() != self._reading:
             await self._close_reader()
         if not lanes:
@@ -242,8 +243,6 @@ class Observer:
             timeout=self._settings.hasty_read_seconds if is_paused else self._settings.read_seconds,
         )
         self._hand_over(reader, lanes, records)
-        if time.monotonic() >= self._commit_due:
-            await self._commit(member)
 
     def _raise_what_failed(self) -> None:
         """A fault of ours, which must not look like an observer that has nothing to do."""
@@ -284,7 +283,10 @@ class Observer:
         if moved:
             await member.commit(moved, timeout=_COMMIT_TIMEOUT)
             for partition, position in moved.items():
-                self._lanes[partition].committed = position
+                lane = self._lanes[partition]
+                # What is not this member's is dropped without a word; the first commit fixes the beginning.
+                if lane.committed is not None or await member.committed(partition) == position:
+                    lane.committed = position
 
     async def _leave(self, member: Member, *, grace: bool) -> None:
         """Finish what is under way, commit it, and leave the group, so that the others take over at once."""

@@ -1,0 +1,59 @@
+"""Saying where an observer is to go on: the way out when the log does not hold what comes next."""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+from tidelog.log.port import Log, LogUnavailable, Member, TopicPartition
+from tidelog.log.topics import Topics
+from tidelog.observer.errors import ObserverRuns, UnknownObserver
+from tidelog.observer.start import Start, first_offset
+
+_ASSIGN_SECONDS: Final = 30.0
+_COMMIT_SECONDS: Final = 10.0
+
+
+async def seek(log: Log, topics: Topics, observer_id: str, start: Start) -> dict[int, int]:
+    """Set the offsets of an observer that does not run; by partition, what they are now.
+
+    What lies between is told again, or never.
+
+    Raises:
+        UnknownObserver: none of that id has ever run here.
+        ObserverRuns: a process runs it.
+        LogUnavailable: the log does not answer.
+    """
+    name = topics.observer_group(observer_id)
+    group = next((one for one in await log.groups(name) if one.name == name), None)
+    if group is None:
+        raise UnknownObserver(f"There is no observer {observer_id!r}: it never ran here.")
+    if group.members:
+        raise ObserverRuns(
+            f"{len(group.members)} processes run the observer {observer_id!r}; stop them first (one that was "
+            "killed counts until its group has noticed, some seconds)."
+        )
+    count = await log.partitions(topics.transitions)
+    offsets = {
+        partition: await first_offset(log, TopicPartition(topics.transitions, partition), start)
+        for partition in range(count)
+    }
+    member = await log.join(name, topics.transitions)
+    try:
+        await _until_assigned(member, observer_id, count)
+        await member.commit(offsets, timeout=_COMMIT_SECONDS)
+    finally:
+        await member.close()
+    return offsets
+
+
+async def _until_assigned(member: Member, observer_id: str, count: int) -> None:
+    """Only a member may commit, and only what is its: that all is shows that nobody else is there."""
+    deadline = time.monotonic() + _ASSIGN_SECONDS
+    while len(member.assignment) < count:
+        if time.monotonic() > deadline:
+            raise LogUnavailable(
+                f"The group of the observer {observer_id!r} did not give its partitions within "
+                f"{_ASSIGN_SECONDS:.0f} s; perhaps a process of it has just started."
+            )
+        await member.changed(timeout=1.0)
