@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from tests.torture.deliveries import problems_of_deliveries
 from tests.torture.evidence import Evidence
 from tests.torture.fold import expected_parents, expected_row, expected_steps, expected_tags
 from tests.torture.jobs import expected_end
@@ -58,6 +59,7 @@ def audit(evidence: Evidence) -> Audit:
         *_problems_of_jobs(evidence, lives),
         *_problems_of_parents(lives),
         *_problems_of_runs(evidence.runs, lives),
+        *problems_of_deliveries(evidence.events, evidence.deliveries),
         *_problems_of_rows(evidence, lives),
         *_problems_of_depths(evidence, lives),
     ]
@@ -220,6 +222,8 @@ def _counts(evidence: Evidence, lives: Mapping[JobId, Life]) -> dict[str, int]:
         "runs of handlers": len(evidence.runs),
         "runs killed": endings[None],
         "runs stopped": endings[Ending.STOPPED],
+        "deliveries": len(evidence.deliveries),
+        "deliveries repeated": len(evidence.deliveries) - len(set(evidence.deliveries)),
         "rows compared": len(evidence.rows),
     }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tests.torture.journal import Run
+from tests.torture.journal import Delivery, Run
 
 from tidelog_events.identity import JobId, Partition
 from tidelog_events.transitions import Transition
@@ -33,6 +33,7 @@ class Evidence:
         sent: the jobs that clients tried to enqueue.
         acknowledged: those that a client was told were accepted.
         runs: of handlers, from their own journal.
+        deliveries: of transitions to the observer, in order.
         rows: the table `jobs`.
         steps: the table `job_transitions`, by job, in order.
         tags: the table `job_tags`, by job, in order.
@@ -46,6 +47,7 @@ class Evidence:
     sent: frozenset[JobId]
     acknowledged: frozenset[JobId]
     runs: Sequence[Run]
+    deliveries: Sequence[Delivery]
     rows: Mapping[JobId, Row]
     steps: Mapping[JobId, Sequence[Step]]
     tags: Mapping[JobId, Tags]

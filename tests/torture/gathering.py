@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 import asyncpg
+from tests.torture.deliveries import to_be_delivered
 from tests.torture.evidence import Depths, Evidence, Row, Step, Tags
+from tests.torture.faults import pass_time
 from tests.torture.journal import Journal
 
 from tidelog.log.port import Isolation, Log, Reader, TopicPartition
@@ -22,6 +25,7 @@ from tidelog_events.transitions import JobFact, Transition
 from tidelog_projections.projection import Projection
 
 _READ_SECONDS: Final = 5.0
+_LOOK_SECONDS: Final = 0.2
 _SHOWN: Final = 10
 
 
@@ -98,8 +102,31 @@ async def wait_for_projection(dsn: str, history: History, seconds: float) -> Non
                 )
 
 
+async def wait_for_deliveries(observers: Journal, history: History, seconds: float) -> None:
+    """Wait until the observer was told of everything that it is to be told of.
+
+    Raises:
+        NeverSettled: it was not in time.
+    """
+    wanted = {place for events in history.events.values() for place in to_be_delivered(events)}
+    deadline = time.monotonic() + seconds
+    while missing := wanted.difference(observers.deliveries()):
+        if time.monotonic() > deadline:
+            raise NeverSettled(
+                f"{seconds:g} s after all jobs ended, the observer was not told of {len(missing)}"
+                f" transitions: {sorted(missing)[:_SHOWN]}"
+            )
+        await pass_time(_LOOK_SECONDS)
+
+
 async def gather(
-    log: Log, topics: Topics, dsn: str, clients: Journal, handlers: Journal, seconds: float
+    log: Log,
+    topics: Topics,
+    dsn: str,
+    clients: Journal,
+    handlers: Journal,
+    observers: Journal,
+    seconds: float,
 ) -> Evidence:
     """Wait until the run has settled, and gather what it left.
 
@@ -110,6 +137,7 @@ async def gather(
     history = History(topics.transitions, await log.partitions(topics.transitions))
     await history.read_until_settled(log, acknowledged, seconds)
     await wait_for_projection(dsn, history, seconds)
+    await wait_for_deliveries(observers, history, seconds)
     connection = await asyncpg.connect(dsn)
     try:
         async with connection.transaction(isolation="repeatable_read", readonly=True):
@@ -118,6 +146,7 @@ async def gather(
                 sent=clients.jobs("sent"),
                 acknowledged=acknowledged,
                 runs=handlers.runs(),
+                deliveries=observers.deliveries(),
                 rows=await _rows(connection),
                 steps=await _steps(connection),
                 tags=await _tags(connection),

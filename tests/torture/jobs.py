@@ -18,9 +18,12 @@ from tests.torture.journal import Ending, Journal
 from tidelog import App, CatchUp, JobContext, Retry, Schedule, every
 from tidelog_events.identity import JobId, QueueName
 from tidelog_events.states import JobState
+from tidelog_events.transitions import Transition
 
 RUNS_VARIABLE: Final = "TORTURE_RUNS"
 """The path of the journal of handlers, for workers."""
+DELIVERIES_VARIABLE: Final = "TORTURE_DELIVERIES"
+"""The path of the journal of what observers were told."""
 
 QUEUES: Final = tuple(QueueName(f"torture-{number}") for number in range(6))
 
@@ -49,6 +52,9 @@ SCHEDULES: Final = (
 """They tick every second. Their jobs are steady ones by their keys."""
 WITHDRAWER: Final = "torture"
 """Who cancels the jobs that are cancelled."""
+
+OBSERVED: Final = frozenset({JobState.SUCCEEDED, JobState.DEAD_LETTERED, JobState.CANCELLED})
+"""What the observer of the run is told of."""
 
 app = App()
 
@@ -145,3 +151,8 @@ async def doomed(ctx: JobContext, seconds: float) -> None:
     with recorded(ctx):
         await work(ctx, seconds)
         raise RuntimeError("every attempt fails")
+
+
+@app.observer("torture", states=OBSERVED, start="beginning")
+async def observe(transition: Transition) -> None:
+    Journal(Path(os.environ[DELIVERIES_VARIABLE])).delivered(transition.partition, transition.sequence)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import orjson
 
-from tidelog_events.identity import JobId
+from tidelog_events.identity import JobId, Partition, Sequence
 
 
 class Ending(StrEnum):
@@ -32,8 +32,12 @@ class Run:
     ending: Ending | None
 
 
+Delivery = tuple[Partition, Sequence]
+"""A transition that an observer was told of, by its place in the log."""
+
+
 class Journal:
-    """One journal: of what clients sent and heard, or of what handlers did."""
+    """One journal: of what clients sent and heard, of what handlers did, or of what observers were told."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -53,6 +57,16 @@ class Journal:
     def ended(self, job_id: JobId, attempt: int, pid: int, ending: Ending) -> None:
         """A handler has ended."""
         self._write({"what": ending.value, "job": job_id, "attempt": attempt, "pid": pid})
+
+    def delivered(self, partition: Partition, sequence: Sequence) -> None:
+        """An observer was told of this transition."""
+        self._write({"what": "delivered", "partition": partition, "sequence": sequence})
+
+    def deliveries(self) -> list[Delivery]:
+        """All that observers were told, in order."""
+        return [
+            (Partition(int(line["partition"])), Sequence(int(line["sequence"]))) for line in self._lines()
+        ]
 
     def jobs(self, what: str) -> frozenset[JobId]:
         """The jobs that were `sent` or `acknowledged`."""

@@ -19,7 +19,7 @@ from tests.torture.audit import Audit, audit
 from tests.torture.faults import Blow, FaultKind, Target, inflict, plan
 from tests.torture.gathering import NeverSettled, gather
 from tests.torture.house import Kafka, Postgres, Role, kept_running
-from tests.torture.jobs import QUEUES, RUNS_VARIABLE, SCHEDULES, Kind, key_of
+from tests.torture.jobs import DELIVERIES_VARIABLE, QUEUES, RUNS_VARIABLE, SCHEDULES, Kind, key_of
 from tests.torture.journal import Journal
 from tests.torture.load import Producer
 
@@ -30,7 +30,10 @@ from tidelog.client.newjob import NewJob
 from tidelog.log.address import open_log
 from tidelog.settings import Settings
 
+ROLES: Final = ("engine", "worker", "projector", "observer")
 LEASE_SECONDS: Final = 3.0
+_TOLD: Final = {"handlers": RUNS_VARIABLE, "observers": DELIVERIES_VARIABLE}
+"""The journals that roles write, and how they are told where."""
 _PARTITIONS: Final = 4
 _SLOTS: Final = 16
 _FIRST_SECONDS: Final = 60.0
@@ -39,10 +42,12 @@ WITHOUT_BROKER: Final = (
     FaultKind(Blow.KILL, "engine", 0.0, 2.0),
     FaultKind(Blow.KILL, "worker", 0.0, 2.0),
     FaultKind(Blow.KILL, "projector", 0.0, 2.0),
+    FaultKind(Blow.KILL, "observer", 0.0, 2.0),
     # Longer than a lease and than the session of a group: the others go on, and it wakes up as a zombie.
     FaultKind(Blow.PAUSE, "engine", 7.0, 10.0),
     FaultKind(Blow.PAUSE, "worker", 4.0, 8.0),
     FaultKind(Blow.PAUSE, "projector", 7.0, 10.0),
+    FaultKind(Blow.PAUSE, "observer", 7.0, 10.0),
     FaultKind(Blow.KILL, "postgres", 0.0, 3.0),
     FaultKind(Blow.PAUSE, "postgres", 2.0, 6.0),
 )
@@ -73,7 +78,7 @@ class Torture:
     settle_seconds: float = 60.0
     clients: int = 6
     pause: float = 0.3
-    each: Mapping[str, int] = field(default_factory=lambda: {"engine": 2, "worker": 2, "projector": 2})
+    each: Mapping[str, int] = field(default_factory=lambda: dict.fromkeys(ROLES, 2))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +119,7 @@ async def torture(how: Torture, folder: Path, postgres: Postgres, broker: Broker
         partitions=_PARTITIONS,
     )
     await initialise(settings)
-    clients, handlers = Journal(folder / "clients.jsonl"), Journal(folder / "handlers.jsonl")
+    clients, handlers, observers = (Journal(folder / f"{of}.jsonl") for of in ("clients", *_TOLD))
     roles = _roles(how, settings, folder)
     targets: dict[str, Sequence[Target]] = {**roles, "postgres": [postgres]}
     if broker is not None:
@@ -140,7 +145,7 @@ async def torture(how: Torture, folder: Path, postgres: Postgres, broker: Broker
         inflicted = await _under_load(producers, inflict(faults, targets), how)
         await _end_schedules(settings)
         evidence = await gather(
-            log, settings.topics, settings.postgres, clients, handlers, how.settle_seconds
+            log, settings.topics, settings.postgres, clients, handlers, observers, how.settle_seconds
         )
     return _outcome(audit(evidence), inflicted, everybody)
 
@@ -214,11 +219,12 @@ def _roles(how: Torture, settings: Settings, folder: Path) -> dict[str, list[Rol
         "TIDELOG_POSTGRES": settings.postgres,
         "TIDELOG_PREFIX": settings.prefix,
         "TIDELOG_PARTITIONS": str(settings.partitions),
-        RUNS_VARIABLE: str(folder / "handlers.jsonl"),
+        **{variable: str(folder / f"{of}.jsonl") for of, variable in _TOLD.items()},
     }
     arguments = {
         "engine": ["engine"],
         "projector": ["projector"],
+        "observer": ["observe", "tests.torture.jobs:app"],
         "worker": [
             *("worker", "tests.torture.jobs:app", "--weights", ",".join(f"{queue}=1" for queue in QUEUES)),
             *("--concurrency", str(_SLOTS), "--lease-seconds", str(LEASE_SECONDS), "--grace-seconds", "5"),
@@ -228,5 +234,5 @@ def _roles(how: Torture, settings: Settings, folder: Path) -> dict[str, list[Rol
         name: [
             Role(f"{name}-{number}", arguments[name], environment, folder) for number in range(how.each[name])
         ]
-        for name in ("engine", "worker", "projector")
+        for name in ROLES
     }

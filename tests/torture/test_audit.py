@@ -21,10 +21,11 @@ from tests.core.playing import (
     time_of,
 )
 from tests.torture.audit import audit
+from tests.torture.deliveries import to_be_delivered
 from tests.torture.evidence import Evidence
 from tests.torture.fold import expected_parents, expected_row, expected_steps, expected_tags
 from tests.torture.jobs import Kind, key_of
-from tests.torture.journal import Ending, Run
+from tests.torture.journal import Delivery, Ending, Run
 from tests.torture.ticks import minted_by, problems_of_ticks
 
 from tidelog_events.codec import decode_transition
@@ -104,6 +105,7 @@ def evidence_of(events: Sequence[Transition]) -> Evidence:
         sent=frozenset(facts),
         acknowledged=frozenset(facts),
         runs=RUNS,
+        deliveries=to_be_delivered(events),
         rows={job_id: expected_row(of_job) for job_id, of_job in facts.items()},
         steps={job_id: expected_steps(of_job) for job_id, of_job in facts.items()},
         tags={job_id: expected_tags(of_job) for job_id, of_job in facts.items()},
@@ -343,3 +345,24 @@ def test_a_minted_job_that_is_not_there_is_missed() -> None:
     assert "q/steady.tick@20260101T000001Z was minted and is not in the log" in problems(
         evidence_of(numbered(ticks()))
     )
+
+
+@pytest.mark.parametrize(
+    ("tamper", "problem"),
+    [
+        (lambda told: told[1:], "the observer was never told of 0:"),
+        (lambda told: [*told, (ONLY, Number(0))], "the observer was told of 0:0, which it did not ask for"),
+        (lambda told: [told[1], told[0], *told[2:]], "in another order than the log's"),
+    ],
+)
+def test_what_the_observer_was_told_must_match_the_log(
+    tamper: Callable[[list[Delivery]], list[Delivery]], problem: str
+) -> None:
+    evidence = honest()
+    assert problem in problems(replace(evidence, deliveries=tamper(list(evidence.deliveries))))
+
+
+def test_a_delivery_may_come_again() -> None:
+    evidence = honest()
+    again = [*evidence.deliveries, *evidence.deliveries[:2]]
+    assert audit(replace(evidence, deliveries=again)).problems == []

@@ -44,6 +44,6 @@ async def test_kafka_under_torture(tmp_path: Path, postgres: Postgres, own_kafka
 
 @pytest.mark.timeout(180)
 async def test_the_embedded_log_under_torture(tmp_path: Path, postgres: Postgres) -> None:
-    how = Torture(SEED, 15.0, gap=(1.0, 1.8), each={"engine": 2, "worker": 2, "projector": 1})
+    how = Torture(SEED, 15.0, gap=(1.0, 1.8), each={"engine": 2, "worker": 2, "projector": 1, "observer": 1})
     outcome = await torture(how, tmp_path, postgres, None)
     check(f"Torture on the embedded log, seed {SEED}", outcome, WITHOUT_BROKER)
