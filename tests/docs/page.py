@@ -42,6 +42,7 @@ _READY: Final = {
     "engine": "an engine starts",
     "projector": "a projector starts",
     "worker": " serves ",
+    "observe": " is in the group ",
 }
 """Commands that run until they are stopped, and what they say when they do their work."""
 
