@@ -41,7 +41,7 @@ torture: $(READY) ## Kill and stop everything for ten minutes on Kafka, then aud
 	@$(BIN)/python -m tests.torture $(ARGS)
 
 docs: $(READY) ## Build the documentation into build/site, strictly
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 	@echo "build/site/index.html"
 
 schemas: $(READY) ## Write docs/schemas again, from the code

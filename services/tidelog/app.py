@@ -115,7 +115,9 @@ class App:
             states: the states, after the transition, that it wants to hear of; all when absent.
             types: types of transitions, facts such as `queue_paused` or `purged` included; when absent all
                 that change a job's state.
-            wire_names, queue, queues: of the job; all when absent.
+            wire_names: of the job; all when absent.
+            queue: of the job; all when absent.
+            queues: several of them, instead.
             tags: the job must have each of them: `"label"` or `{"key": "value"}`.
             start: where it begins when it has never run: `"now"`, `"beginning"`, or a time.
             timeout: seconds that one try may take.
