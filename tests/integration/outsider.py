@@ -80,6 +80,9 @@ class Event(TypedDict):
     attempt: NotRequired[int]
     output: NotRequired[object]
     worker_id: NotRequired[str]
+    schedule_id: NotRequired[str | None]
+    cron: NotRequired[str]
+    actor: NotRequired[str]
 
 
 class Commander:

@@ -47,6 +47,14 @@ async def nap(marker: str, until: str) -> str:
     while not Path(until).exists():
         await asyncio.sleep(0.01)
     return "rested"
+
+
+@app.job("report", queue="reports")
+async def report(year: str) -> str:
+    return f"report of {year}"
+
+
+app.schedule("reports/new-year", "0 0 1 1 *", report.job(year="the last year"))
 """
 """The application that the installation's own worker runs."""
 
