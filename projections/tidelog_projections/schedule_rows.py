@@ -18,6 +18,8 @@ from tidelog_projections.text import shown, shown_tags
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    import asyncpg
+
     from tidelog_events.identity import ScheduleId
     from tidelog_projections.connection import Connection
     from tidelog_projections.rows import Row
@@ -99,10 +101,11 @@ async def read_schedules(
     return {record.schedule_id: record for record in records}
 
 
-def _read_folded(row: Any) -> ScheduleRecord:
+def _read_folded(row: asyncpg.Record) -> ScheduleRecord:
     """What only a definition changes was not read: it is left blank, and written with a definition only."""
+    columns: dict[str, Any] = dict(row)
     return ScheduleRecord(
-        **dict(row),
+        **columns,
         cron="",
         time_zone="",
         wire_name="",
