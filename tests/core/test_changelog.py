@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import orjson
 import pytest
 from tests.core.playing import cancel, claim, dead, enqueue, limit, pause, report, requeue, resume, success
 
 from tidelog.core.changelog import InputPositions, position_change, restore, take_changes
 from tidelog.core.decide import decide, fire_timers
-from tidelog.core.entry import decode_job, encode_job
 from tidelog.core.state import PartitionState, Retention
 from tidelog.core.versioned import UnreadableState
 from tidelog_events.identity import JobId, Partition
 from tidelog_events.instants import SECOND, Instant, Micros
-from tidelog_events.jsontext import NULL
 from tidelog_events.parsing import Refusal, parse_command
-from tidelog_events.retry import RetryPolicy
-from tidelog_events.states import DependencyMode
 from tidelog_events.wire import WireObject
 
 RETENTION = Retention(succeeded=Micros(10 * SECOND), dead_lettered=Micros(1_000 * SECOND))
@@ -118,46 +113,6 @@ def test_a_parent_that_is_kept_is_let_go_after_a_restart() -> None:
     assert JobId("q/p") in kept.state.jobs
     kept.do(70, cancel("q/c"))
     assert JobId("q/p") not in kept.state.jobs
-
-
-def test_the_entry_of_a_new_job_says_only_what_is_particular_to_it() -> None:
-    kept = Kept()
-    kept.do(7, enqueue("q/a", payload={"n": 1}, command_id="c"))
-    assert orjson.loads(kept.entries["q/a"]) == {
-        "version": 2,
-        "job_id": "q/a",
-        "queue": "q",
-        "wire_name": "work",
-        "state": "Scheduled",
-        "enqueue_sequence": 0,
-        "due_time": "1970-01-01T00:00:07Z",
-        "payload": {"n": 1},
-        "enqueued_at": "1970-01-01T00:00:07Z",
-        "updated_at": "1970-01-01T00:00:07Z",
-        "partition": 0,
-        "sequence": 0,
-        "enqueue_command_id": "c",
-    }
-
-
-def test_an_entry_of_version_1_which_says_everything_is_read_as_ever() -> None:
-    entry = {
-        "version": 1, "job_id": "q/a", "queue": "q", "wire_name": "w", "state": "Leased", "attempt": 2,
-        "returned": 1, "enqueue_sequence": 3, "due_time": "1970-01-01T00:00:07Z", "mode": "OnAnyTerminal",
-        "parents_remaining": 0, "lease_owner": "me", "lease_expiry": "1970-01-01T00:01:07Z",
-        "cancel_requested": True, "terminal_at": None, "terminal_cause": None, "payload": {"n": 1},
-        "output": None, "tags": ["a", {"k": "v"}], "retry": {"max_attempts": 3, "delays": [1, 2.5]},
-        "trace_context": "t", "workflow_id": "f", "schedule_id": None,
-        "enqueued_at": "1970-01-01T00:00:07Z", "updated_at": "1970-01-01T00:00:08Z", "partition": 0,
-        "sequence": 9, "ordinal": 4, "enqueue_command_id": "c", "lease": 9, "lease_reply_to": "r",
-        "parents": {"q/p": 1}, "open_parents": {}, "admission": None,
-    }  # fmt: skip
-    job = decode_job(orjson.dumps(entry))
-    assert (job.attempt, job.returned, job.lease, job.lease_owner, job.ordinal) == (2, 1, 9, "me", 4)
-    assert (job.mode, job.cancel_requested, job.output) == (DependencyMode.ON_ANY_TERMINAL, True, NULL)
-    assert (job.tags, job.retry) == (("a", ("k", "v")), RetryPolicy(3, (Micros(SECOND), Micros(2_500_000))))
-    assert (job.parents, job.enqueue_command_id, job.lease_reply_to) == ({"q/p": 1}, "c", "r")
-    assert decode_job(encode_job(job)) == job, "and written anew in the form of today"
 
 
 @pytest.mark.parametrize(
