@@ -52,7 +52,8 @@ def settle(decision: Decision, schedule: ScheduleRecord) -> int:
         return 0
     settled, now = schedule.settled_until, decision.now
     to_mint = _to_mint(decision, schedule, cron)
-    newest = cron.newest(settled, now, MAX_LISTED_SKIPS + len(to_mint))
+    skipped_count = cron.count(settled, now) - len(to_mint)
+    newest = cron.newest(settled, now, MAX_LISTED_SKIPS + len(to_mint)) if skipped_count else []
     decision.emit(
         ScheduleTicked(
             **decision.event_fields(),
@@ -60,7 +61,7 @@ def settle(decision: Decision, schedule: ScheduleRecord) -> int:
             queue=schedule.queue,
             minted=tuple(to_mint.values()),
             skipped=tuple([tick for tick in newest if tick not in to_mint][-MAX_LISTED_SKIPS:]),
-            skipped_count=cron.count(settled, now) - len(to_mint),
+            skipped_count=skipped_count,
             next_due=cron.next_after(now),
         )
     )
