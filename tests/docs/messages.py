@@ -25,7 +25,7 @@ def check_message(message: object, where: str) -> None:
     schema = json.loads((_SCHEMAS / f"{kind}.json").read_text(encoding="utf-8"))
     validator = Draft202012Validator(schema, format_checker=FormatChecker())
     errors = [error.message for error in validator.iter_errors(message)]
-    assert errors == [], f"{where} as one of {kind}"
+    assert errors == [], f"{where} as one of {kind}: {errors}"
 
 
 def _kind(message: dict[str, object]) -> str | None:

@@ -6,6 +6,7 @@ import ast
 import asyncio
 import io
 import json
+import logging
 import os
 import re
 import shlex
@@ -102,7 +103,7 @@ class Page:
     def end(self) -> None:
         """Look whether anything was shown for nothing."""
         unused = [str(block) for name, block in self._files.items() if not self._uses(name)]
-        assert unused == [], "files that no later block of the page runs, imports or names"
+        assert unused == [], f"files that no later block of the page runs, imports or names: {unused}"
 
     def __enter__(self) -> Self:
         return self
@@ -244,10 +245,24 @@ class Page:
 
 
 def _load_settings(block: Block) -> None:
-    unknown = [name for name in os.environ if name.startswith("TIDELOG_")]
-    fields = {f"TIDELOG_{field.upper()}" for field in Settings.model_fields}
-    assert set(unknown) <= fields, f"{block}: no such settings: {sorted(set(unknown) - fields)}"
-    Settings()
+    """Read the settings as they are said now; whatever they warn of is wrong on a page."""
+    warnings = _Warnings()
+    logger = logging.getLogger("tidelog.settings")
+    logger.addHandler(warnings)
+    try:
+        Settings()
+    finally:
+        logger.removeHandler(warnings)
+    assert warnings.texts == [], f"{block}: {warnings.texts}"
+
+
+class _Warnings(logging.Handler):
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.texts: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.texts.append(record.getMessage())
 
 
 _LANGUAGES: Final[Mapping[str, Callable[[Page, Block], None]]] = {
