@@ -83,10 +83,6 @@ class Cron:
         found.reverse()
         return found
 
-    def latest(self, after: Instant, until: Instant) -> Instant | None:
-        """The latest instant after `after`, up to and with `until`."""
-        return next(iter(self.newest(after, until, 1)), None)
-
     def count(self, after: Instant, until: Instant) -> int:
         """How often it fires after `after`, up to and with `until`."""
         return sum(self._count(stretch) for stretch in self._stretches(*_bounds(after, until)))
