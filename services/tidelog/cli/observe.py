@@ -78,13 +78,15 @@ async def _observer(
 ) -> AsyncIterator[Role]:
     from tidelog.observer.keeping import keep_observing
     from tidelog.observer.observer import Observer, ObserverSettings
+    from tidelog.observer.start import beginnings_of
 
     async with open_log(settings) as log:
         await require_topics(log, settings.topics)
+        beginnings = await beginnings_of(log, settings.topics.transitions, definition.start)
         logger.info("observer %s starts on the log %s", definition.observer_id, log.address)
 
         def make() -> Observer:
             chosen = ObserverSettings(grace_seconds=grace_seconds)
-            return Observer(log, settings.topics, definition, settings=chosen)
+            return Observer(log, settings.topics, definition, settings=chosen, beginnings=beginnings)
 
         yield partial(keep_observing, definition.observer_id, make)

@@ -12,6 +12,7 @@ import logging
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
 from tidelog.clock import Clock, wall_clock
@@ -65,6 +66,8 @@ class Observer:
         log: a connection of its own.
         topics: the names of the installation's topics.
         definition: what the application declares.
+        beginnings: the offsets of the declared start, noted earlier (`beginnings_of`); without one of a
+            partition it is looked up when the partition is taken.
 
     Attributes:
         counters: what was done so far.
@@ -78,8 +81,10 @@ class Observer:
         *,
         settings: ObserverSettings | None = None,
         clock: Clock = wall_clock,
+        beginnings: Mapping[int, int] = MappingProxyType({}),
     ) -> None:
         self._log = log
+        self._beginnings = beginnings
         self._topics = topics
         self._definition = definition
         self._settings = settings or ObserverSettings()
@@ -197,8 +202,9 @@ class Observer:
         committed = await member.committed(partition)
         if committed is not None:
             return committed
-        tp = TopicPartition(self._topics.transitions, partition)
-        position = await first_offset(self._log, tp, self._definition.start)
+        position = self._beginnings.get(partition)
+        if position is None:
+            position = await first_offset(self._log, self._source(partition), self._definition.start)
         _logger.info(
             "Observer %s begins partition %d at offset %d.", self._definition.observer_id, partition, position
         )

@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from typing import Final
 
-from tidelog.log.port import Log, LogUnavailable, Member, TopicPartition
+from tidelog.log.port import Log, LogUnavailable, Member
 from tidelog.log.topics import Topics
 from tidelog.observer.errors import ObserverRuns, UnknownObserver
-from tidelog.observer.start import Start, first_offset
+from tidelog.observer.start import Start, beginnings_of
 
 _ASSIGN_SECONDS: Final = 30.0
 _COMMIT_SECONDS: Final = 10.0
@@ -33,14 +33,10 @@ async def seek(log: Log, topics: Topics, observer_id: str, start: Start) -> dict
             f"{len(group.members)} processes run the observer {observer_id!r}; stop them first (one that was "
             "killed counts until its group has noticed, some seconds)."
         )
-    count = await log.partitions(topics.transitions)
-    offsets = {
-        partition: await first_offset(log, TopicPartition(topics.transitions, partition), start)
-        for partition in range(count)
-    }
+    offsets = await beginnings_of(log, topics.transitions, start)
     member = await log.join(name, topics.transitions)
     try:
-        await _until_assigned(member, observer_id, count)
+        await _until_assigned(member, observer_id, len(offsets))
         await member.commit(offsets, timeout=_COMMIT_SECONDS)
     finally:
         await member.close()

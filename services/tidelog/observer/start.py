@@ -26,3 +26,14 @@ async def first_offset(log: Log, tp: TopicPartition, start: Start) -> int:
     if start == "now":
         return await log.end_offset(tp)
     return await log.offset_at(tp, from_datetime(start) / SECOND)
+
+
+async def beginnings_of(log: Log, topic: str, start: Start) -> dict[int, int]:
+    """Where an observer without offsets begins, by partition.
+
+    Noted before a process says that it has started, so that "now" is no later than that.
+    """
+    return {
+        partition: await first_offset(log, TopicPartition(topic, partition), start)
+        for partition in range(await log.partitions(topic))
+    }
