@@ -77,20 +77,26 @@ class Postgres:
         delay = _FIRST_DELAY
         while True:
             try:
+                # No least size: the pool would try by itself to keep it up while Postgres is away, and log a
+                # traceback for each try. What is not there is told by whoever needs it.
                 pool = await asyncpg.create_pool(
                     dsn,
-                    min_size=1,
+                    min_size=0,
                     max_size=max_connections,
                     init=_prepare,
                     timeout=_CONNECT_SECONDS,
                     command_timeout=_STATEMENT_SECONDS,
                     server_settings={"application_name": APPLICATION_NAME},
                 )
+                try:
+                    async with pool.acquire(timeout=_CONNECT_SECONDS):
+                        return cls(pool, address, patience=patience)
+                except BaseException:
+                    pool.terminate()
+                    raise
             except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, ValueError) as error:
                 if not _is_transient(error) or time.monotonic() + delay > deadline:
                     raise _unavailable(address, error) from error
-            else:
-                return cls(pool, address, patience=patience)
             await asyncio.sleep(delay)
             delay = min(delay * 2, _LAST_DELAY)
 

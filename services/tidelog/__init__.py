@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from tidelog.observer.errors import BadObserver
     from tidelog.recurrence import daily, every, monthly, weekly
     from tidelog.settings import Settings, SettingsError
+    from tidelog.why.answer import Reason, ReasonCode, Why
     from tidelog.worker.context import JobContext
     from tidelog_events.errors import TidelogError
     from tidelog_events.record import JobRecord
@@ -72,6 +73,8 @@ __all__ = [
     "ObserverContext",
     "PayloadTooLarge",
     "ProjectionBehind",
+    "Reason",
+    "ReasonCode",
     "ReplyTimeout",
     "Result",
     "Retry",
@@ -87,6 +90,7 @@ __all__ = [
     "UnexpectedReply",
     "UnknownParent",
     "WaitTimeout",
+    "Why",
     "WireNameTooLong",
     "daily",
     "every",
@@ -105,6 +109,7 @@ _HOMES = (
     "tidelog.observer.context",
     "tidelog.observer.errors",
     "tidelog.settings",
+    "tidelog.why.answer",
     "tidelog.worker.context",
     "tidelog_events.errors",
     "tidelog_events.record",

@@ -59,7 +59,7 @@ def test_separate_roles_share_the_embedded_services(installation: Installation) 
         installation.start("projector") as projector,
         installation.start("worker", "shop:app", "--queues", "naps,greetings") as worker,
     ):
-        engine.expect("is served")
+        engine.expect("are served")
         worker.expect("serves naps, greetings")
         projector.expect("a projector starts")
         wait_for_file(nap(installation, "short", 0.0))

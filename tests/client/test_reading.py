@@ -15,6 +15,8 @@ from tidelog_events.record import JobRecord
 from tidelog_events.schedule_record import SCHEDULE_FIELDS
 from tidelog_events.schedule_view import ScheduleView
 from tidelog_events.states import JobState
+from tidelog_projections.batch import Position
+from tidelog_projections.circumstances import Circumstances
 
 
 class Table:
@@ -54,6 +56,12 @@ class Table:
         except TimeoutError:
             return None
         return await self.job(job_id)
+
+    async def positions(self) -> dict[Partition, Position]:
+        return {}
+
+    async def circumstances(self, job_id: JobId) -> Circumstances:
+        return Circumstances(job=await self.job(job_id))
 
     async def schedule(self, schedule_id: ScheduleId) -> ScheduleView | None:
         found = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tidelog.doctor import clocks, owners, topics
-from tidelog.doctor.findings import Finding, Health, listed, plural, worst
+from tidelog.doctor.findings import Finding, Health, worst
 from tidelog.doctor.owners import Role
 from tidelog.doctor.projection import is_of_another_log
 from tidelog.doctor.services import judge_postgres
@@ -19,6 +19,7 @@ from tidelog.log.port import (
     TopicPartition,
     TopicSpec,
 )
+from tidelog.words import listed, plural
 from tidelog_events.identity import Partition, Sequence
 from tidelog_events.instants import SECOND, Instant
 from tidelog_projections.batch import Position

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import orjson
+import pytest
 from tests.doctor.patient import QUEUES, Patient
 from tests.why.place import Place, place_of
 
+from tidelog.client.client import Client
+from tidelog.client.errors import InvalidCommand, NoProjection
 from tidelog_events.identity import JobId, partition_of
 from tidelog_events.instants import format_instant
 from tidelog_events.states import JobState
@@ -158,6 +161,20 @@ async def test_without_an_engine_and_behind_the_log(patient: Patient) -> None:
         assert answer.reasons[-1].details["events"] == 1
         unknown = await place.client.enqueue("work", queue="mail", key="not-yet-there")
         assert await place.codes(unknown) == ["projection_behind", "unknown_job"]
+
+
+async def test_a_client_asks_too(patient: Patient) -> None:
+    async with (
+        place_of(patient) as place,
+        Client.open(place.log, patient.topics, projection=lambda: Projection.connect(patient.dsn)) as client,
+    ):
+        job_id = await client.enqueue("work", queue="mail", delay=HOUR)
+        answer = await client.why(job_id)
+        assert (answer.code, answer.job_id) == ("not_due", job_id)
+        with pytest.raises(InvalidCommand):
+            await client.why("no id")
+        with pytest.raises(NoProjection):
+            await place.client.why(job_id)
 
 
 async def test_on_kafka_workers_and_engines_are_seen_too(place_on_kafka: Place) -> None:

@@ -17,6 +17,7 @@ from tidelog.cli import (
     enqueue,
     history,
     init,
+    job,
     jobs,
     observe,
     observers,
@@ -27,6 +28,7 @@ from tidelog.cli import (
     schedules,
     stats,
     why,
+    workers,
 )
 from tidelog.cli.console import print_line
 from tidelog.cli.entry import command
@@ -69,7 +71,7 @@ _PANELS: dict[str, dict[str, Callable[..., Coroutine[None, None, None] | None]]]
     "Jobs": {
         "enqueue": enqueue.enqueue,
         "jobs": jobs.jobs,
-        "job": jobs.job,
+        "job": job.job,
         "history": history.history,
         "why": why.why,
         "cancel": jobs.cancel,
@@ -97,6 +99,7 @@ _PANELS: dict[str, dict[str, Callable[..., Coroutine[None, None, None] | None]]]
     "Installation": {
         "init": init.init,
         "doctor": doctor.doctor,
+        "workers": workers.workers,
         "rebuild": rebuild.rebuild,
         "replay": replay.replay,
     },

@@ -10,9 +10,10 @@ import typer
 from tidelog.cli.console import console, print_json, print_table, say
 from tidelog.cli.exits import Refused
 from tidelog.cli.freshness import catch_up
-from tidelog.cli.jobs import cut, no_such_job, shown_time
+from tidelog.cli.job import no_such_job
 from tidelog.cli.options import JobIdArgument, JsonOption
 from tidelog.cli.session import open_log, open_projection, read_settings
+from tidelog.cli.showing import cut, shown_time
 
 if TYPE_CHECKING:
     from tidelog.job_log import JobLog

@@ -9,9 +9,9 @@ import typer
 from tidelog.cli.console import print_json, print_table, say
 from tidelog.cli.entry import command
 from tidelog.cli.exits import Refused
-from tidelog.cli.jobs import print_result
 from tidelog.cli.options import ActorOption, JsonOption
 from tidelog.cli.session import open_log, read_settings
+from tidelog.cli.showing import print_result
 from tidelog.cli.values import read_time
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ import typer
 from tidelog.cli.console import print_json, print_table
 from tidelog.cli.exits import WrongUse
 from tidelog.cli.freshness import catch_up
-from tidelog.cli.jobs import print_result
 from tidelog.cli.options import ActorOption, JsonOption, QueueArgument, TimeoutOption
 from tidelog.cli.session import open_client, open_projection, read_settings
+from tidelog.cli.showing import print_result
 
 if TYPE_CHECKING:
     from tidelog_projections.queries import QueueDepths

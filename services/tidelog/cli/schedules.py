@@ -10,9 +10,9 @@ import typer
 from tidelog.cli.console import print_json, print_line, print_table
 from tidelog.cli.exits import Refused
 from tidelog.cli.freshness import catch_up
-from tidelog.cli.jobs import print_fields, print_result, shown_time
 from tidelog.cli.options import ActorOption, JsonOption, ScheduleIdArgument, TimeoutOption
 from tidelog.cli.session import open_client, open_projection, read_settings
+from tidelog.cli.showing import print_fields, print_result, shown_time
 from tidelog.cli.values import read_queue
 
 if TYPE_CHECKING:

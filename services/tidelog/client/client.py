@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Literal, TypeAlias, Unpack
 
@@ -13,6 +13,7 @@ from tidelog.client.enqueueing import Enqueuer
 from tidelog.client.errors import (
     DEFAULT_TIMEOUT,
     BatchIncomplete,
+    NoProjection,
     NotCancellable,
     NotRequeueable,
     ReplyTimeout,
@@ -30,6 +31,7 @@ from tidelog.client.sender import Sender
 from tidelog.jobs import JobRequest
 from tidelog.log.port import Log, NewRecord, OutcomeUnknown
 from tidelog.log.topics import Topics
+from tidelog.why import Why, ask_why
 from tidelog_events.codec import encode_command
 from tidelog_events.commands import (
     Cancel,
@@ -45,6 +47,7 @@ from tidelog_events.jsontext import Json
 from tidelog_events.record import JobRecord
 from tidelog_events.replies import Reply, Result
 
+Explain: TypeAlias = Callable[[JobId], Awaitable[Why]]
 CancelResult: TypeAlias = Literal[Result.CANCELLED_IMMEDIATELY, Result.CANCELLATION_REQUESTED]
 
 
@@ -64,13 +67,23 @@ class Client(ScheduleCalls):
         ClientClosed: the client was closed meanwhile.
     """
 
-    def __init__(self, exchange: Channel, jobs: Jobs, topic: str, partitions: int, me: ClientId) -> None:
+    def __init__(
+        self,
+        exchange: Channel,
+        jobs: Jobs,
+        topic: str,
+        partitions: int,
+        me: ClientId,
+        *,
+        explain: Explain | None = None,
+    ) -> None:
         self._exchange = exchange
         self._enqueuer = Enqueuer(exchange, topic, partitions, me)
         self._jobs = jobs
         self._topic = topic
         self._partitions = partitions
         self._me = me
+        self._explain = explain
 
     @classmethod
     @asynccontextmanager
@@ -103,7 +116,11 @@ class Client(ScheduleCalls):
             stack.push_async_callback(exchange.close)
             jobs = JobReader(projection, exchange.positions)
             stack.push_async_callback(jobs.close)
-            yield cls(exchange, jobs, topics.commands, partitions, me)
+
+            async def explain(job_id: JobId) -> Why:
+                return await ask_why(log, topics, await jobs.opened(), job_id)
+
+            yield cls(exchange, jobs, topics.commands, partitions, me, explain=explain)
 
     @property
     def client_id(self) -> ClientId:
@@ -306,6 +323,20 @@ class Client(ScheduleCalls):
         """
         known = check_job_id(job_id)
         return await self._jobs.get(known, self._partition(queue_of(known)), timeout=timeout)
+
+    async def why(self, job_id: str) -> Why:
+        """Why a job is not running, or that it is: all reasons that hold, the most decisive first.
+
+        It looks at Postgres and the log, and takes some seconds at most. Nothing is changed.
+
+        Raises:
+            LogUnavailable, ProjectionUnavailable: one of them does not answer.
+            NoProjection: this client was opened without Postgres.
+        """
+        known = check_job_id(job_id)
+        if self._explain is None:
+            raise NoProjection("This client works without log and Postgres, so it cannot tell why.")
+        return await self._explain(known)
 
     async def wait(self, job_id: str, timeout: float = DEFAULT_TIMEOUT) -> JobRecord:
         """A job once it has ended, whatever its end: look at `state`.

@@ -5,12 +5,16 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from tidelog.client.errors import NoProjection, ProjectionBehind, WaitTimeout
 from tidelog_events.identity import JobId, Partition, QueueName, ScheduleId, Sequence
 from tidelog_events.record import JobRecord
 from tidelog_events.schedule_view import ScheduleView
+
+if TYPE_CHECKING:
+    from tidelog_projections.batch import Position
+    from tidelog_projections.circumstances import Circumstances
 
 
 class Projection(Protocol):
@@ -34,6 +38,14 @@ class Projection(Protocol):
 
     async def schedules(self, queue: QueueName | None = None) -> list[ScheduleView]:
         """All schedules, or those of a queue, by id."""
+        ...
+
+    async def positions(self) -> dict[Partition, Position]:
+        """How far Postgres has come with each partition that anything was read of."""
+        ...
+
+    async def circumstances(self, job_id: JobId) -> Circumstances:
+        """A job with all that may be in its way, of one instant."""
         ...
 
     async def close(self) -> None:
@@ -118,7 +130,7 @@ class JobReader:
         """The schedules of a queue, which lives in that partition, or of all. Raises as `get` does."""
         asked = list(self._positions) if partition is None else [partition]
         await asyncio.gather(*(self._caught_up(known, timeout) for known in asked))
-        return await (await self._opened()).schedules(queue)
+        return await (await self.opened()).schedules(queue)
 
     async def close(self) -> None:
         """Give up the connection, if there is one."""
@@ -127,13 +139,14 @@ class JobReader:
             await projection.close()
 
     async def _caught_up(self, partition: Partition, timeout: float) -> Projection:
-        projection = await self._opened()
+        projection = await self.opened()
         position = self._positions.get(partition)
         if position is not None and not await projection.wait_for(partition, position, timeout=timeout):
             raise ProjectionBehind(partition, timeout)
         return projection
 
-    async def _opened(self) -> Projection:
+    async def opened(self) -> Projection:
+        """The projection. Raises `NoProjection`, and what opening it raises."""
         if self._opener is None:
             raise NoProjection(
                 "This client was opened without Postgres, so it cannot read jobs. Use App.client(), "

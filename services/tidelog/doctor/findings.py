@@ -43,20 +43,3 @@ class Finding:
 def worst(findings: Collection[Finding]) -> Health:
     """The health of all of it."""
     return max((finding.health for finding in findings), key=_ORDER.index, default=Health.OK)
-
-
-def plural(count: int, noun: str) -> str:
-    """`1 command`, `1,200 commands`."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
-def listed(numbers: Collection[int]) -> str:
-    """Partitions in words: `partition 3`, `partitions 0-4, 7`."""
-    ranges: list[tuple[int, int]] = []
-    for number in sorted(numbers):
-        if ranges and ranges[-1][1] == number - 1:
-            ranges[-1] = (ranges[-1][0], number)
-        else:
-            ranges.append((number, number))
-    shown = ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in ranges)
-    return f"partition {shown}" if len(numbers) == 1 else f"partitions {shown}"

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 
 from tidelog.core.changelog import POSITION_KEY, restore
 from tidelog.core.state import Retention
-from tidelog.doctor.findings import Finding, Health, listed, plural
+from tidelog.doctor.findings import Finding, Health
 from tidelog.doctor.owners import roles
 from tidelog.doctor.site import LOOK_SECONDS, Site
 from tidelog.log.port import GroupDescription, TopicPartition
 from tidelog.log.tail import newest_records
+from tidelog.words import listed, plural
 from tidelog_events.identity import Partition
 from tidelog_events.instants import Instant
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from tidelog.doctor.findings import Finding, Health, listed, plural
+from tidelog.doctor.findings import Finding, Health
 from tidelog.doctor.site import Site
 from tidelog.observer.status import ObserverStatus, observer_statuses
+from tidelog.words import listed, plural
 from tidelog_events.instants import Instant
 
 NAME: Final = "observers"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tidelog.doctor.findings import Finding, Health, listed
+from tidelog.doctor.findings import Finding, Health
 from tidelog.doctor.site import Site
 from tidelog.log.port import GroupDescription
+from tidelog.words import listed
 
 NAME = "owners"
 

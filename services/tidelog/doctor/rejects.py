@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 
-from tidelog.doctor.findings import Finding, Health, plural
+from tidelog.doctor.findings import Finding, Health
 from tidelog.doctor.site import LOOK_SECONDS, Site
 from tidelog.log.port import Record, TopicPartition
 from tidelog.log.tail import newest_records
+from tidelog.words import plural
 from tidelog_projections.inspection import Inspection
 
 NAME = "rejects"

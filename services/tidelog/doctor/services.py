@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from tidelog.doctor.findings import Finding, Health, plural
+from tidelog.doctor.findings import Finding, Health
 from tidelog.log.port import Log, LogDescription
+from tidelog.words import plural
 from tidelog_projections.inspection import Inspection
 from tidelog_projections.migration import SCHEMA_VERSION
 

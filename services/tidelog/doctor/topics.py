@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from tidelog.doctor.findings import Finding, Health, listed, plural
+from tidelog.doctor.findings import Finding, Health
 from tidelog.doctor.site import Site
 from tidelog.log.fitness import Difference, Setting, differences
 from tidelog.log.kafka.options import WrongKafkaOptions
 from tidelog.log.port import TopicDescription, TopicSpec
+from tidelog.words import listed, plural
 
 NAME = "topics"
 

@@ -14,6 +14,7 @@ from tidelog.engine.processor import Processor, ProcessorSettings
 from tidelog.log.port import Fenced, Log, LogError, Member, OutcomeUnknown
 from tidelog.log.topics import Topics
 from tidelog.pausing import pause
+from tidelog.words import listed
 from tidelog_events.errors import TidelogError
 from tidelog_events.identity import Partition
 
@@ -79,6 +80,7 @@ class Engine:
     counters: EngineCounters = field(default_factory=EngineCounters)
     _served: dict[int, _Served] = field(default_factory=dict)
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
+    _told: frozenset[int] | None = None
 
     @property
     def serving(self) -> frozenset[int]:
@@ -106,6 +108,7 @@ class Engine:
                 await self._look_up(member)
                 self._follow(member.assignment, setup)
                 self._watch()
+                self._tell(member.assignment)
         finally:
             await self._end_all(in_order=stop.is_set())
             await member.close()
@@ -155,6 +158,16 @@ class Engine:
                     self.settings.stalled,
                 )
                 served.task.cancel()
+
+    def _tell(self, assignment: frozenset[int]) -> None:
+        """Say what is served, once for each share: a line for every partition would hide what matters."""
+        serving = self.serving
+        if serving >= assignment and serving != self._told:
+            self._told = serving
+            if serving:
+                logger.info("%s %s served", listed(serving), "is" if len(serving) == 1 else "are")
+            else:
+                logger.info("no partition is served here: others serve all, and this engine is the standby")
 
     async def _keep_serving(self, partition: Partition, setup: _Setup) -> None:
         patience = self.settings.first_pause

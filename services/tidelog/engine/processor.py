@@ -131,7 +131,7 @@ class Processor:
         )
         intake = Intake(self._topics, tenure.state, self._partitions)
         self.serving = True
-        logger.info("partition %d is served from event %d on", self.partition, tenure.state.sequence)
+        logger.debug("partition %d is served from event %d on", self.partition, tenure.state.sequence)
         try:
             while not self._stopping:
                 self._began = time.monotonic()
@@ -160,7 +160,6 @@ class Processor:
                 await pipeline.make_room()
             elif time.monotonic() - self._began > _SLOW_SECONDS:
                 await pipeline.settle()
-                await asyncio.sleep(0)
             elif not number % _BREATH:
                 await asyncio.sleep(0)
         if state.late_edges:

@@ -9,7 +9,7 @@ from tidelog.why.answer import Reason, ReasonCode
 from tidelog.why.engines import no_engine
 from tidelog.why.situation import Engine, Situation
 from tidelog.why.while_running import cancel_requested
-from tidelog.why.words import amount, at, listed, optional, span, when
+from tidelog.words import at, first_few, optional, plural, span, when
 from tidelog_events.jsontext import Json
 from tidelog_events.record import JobRecord
 from tidelog_projections.circumstances import MAX_COUNTED
@@ -43,7 +43,7 @@ def _parents(situation: Situation, job: JobRecord) -> Reason:
             "way. If this stays, check that an engine serves every partition: `tidelog doctor`.",
             details,
         )
-    named = listed([f"{parent.job_id} ({parent.state or 'not known'})" for parent in open_parents])
+    named = first_few([f"{parent.job_id} ({parent.state or 'not known'})" for parent in open_parents])
     return Reason(
         ReasonCode.AWAITING_PARENTS,
         f"It waits for {of_all}: {named}. `tidelog why {open_parents[0].job_id}` tells more.",
@@ -102,10 +102,10 @@ def _not_due(situation: Situation, job: JobRecord) -> Reason:
 
 def _limit(situation: Situation, queue: QueueSettings, limit: int) -> Reason:
     holders = situation.known.holders
-    named = listed([f"{holder.job_id} ({holder.worker_id})" for holder in holders])
+    named = first_few([f"{holder.job_id} ({holder.worker_id})" for holder in holders])
     return Reason(
         ReasonCode.LIMIT_REACHED,
-        f"The queue {queue.queue} lets {amount(limit, 'job')} run at once, and {situation.known.leased} "
+        f"The queue {queue.queue} lets {plural(limit, 'job')} run at once, and {situation.known.leased} "
         f"do: {named}. `tidelog limit {queue.queue} N` changes that.",
         {
             "queue": queue.queue,
@@ -132,13 +132,13 @@ def _unserved(situation: Situation, job: JobRecord) -> Iterator[Reason]:
     if busy:
         yield Reason(
             ReasonCode.WORKERS_BUSY,
-            f"The workers of the queue {job.queue} have no free slot: {listed(busy)}. Start more of them, or "
-            "raise their --concurrency.",
+            f"The workers of the queue {job.queue} have no free slot: {first_few(busy)}. Start more of "
+            "them, or raise their --concurrency.",
             {"queue": job.queue, "workers": list(busy)},
         )
     elif presence.is_whole:
         others = sorted(presence.workers)
-        seen = f" Others of this partition were heard of: {listed(others)}." if others else ""
+        seen = f" Others of this partition were heard of: {first_few(others)}." if others else ""
         yield Reason(
             ReasonCode.NO_WORKER,
             f"No worker has asked for jobs of the queue {job.queue} lately (within {SIGN_SECONDS} s).{seen} "
@@ -149,7 +149,7 @@ def _unserved(situation: Situation, job: JobRecord) -> Iterator[Reason]:
 
 def _soon(situation: Situation, job: JobRecord) -> Reason:
     ahead = situation.known.ahead
-    before = "no due job is" if ahead == 0 else f"{amount(ahead, 'due job')} are"
+    before = "no due job is" if ahead == 0 else f"{plural(ahead, 'due job')} are"
     if ahead == 1:
         before = "1 due job is"
     if ahead >= MAX_COUNTED:

@@ -9,7 +9,7 @@ from tidelog.why.answer import Reason, ReasonCode
 from tidelog.why.before_running import awaiting, scheduled
 from tidelog.why.situation import Situation
 from tidelog.why.while_running import leased
-from tidelog.why.words import ago, amount, at, because, optional, when
+from tidelog.words import ago, at, because, optional, plural, when
 from tidelog_events.record import JobRecord
 from tidelog_events.states import JobState
 
@@ -75,7 +75,7 @@ def _behind(situation: Situation) -> Iterator[Reason]:
     age = "" if behind.oldest is None else f", the oldest of {ago(behind.oldest, situation.now)}"
     yield Reason(
         ReasonCode.PROJECTION_BEHIND,
-        f"Postgres lacks {amount(behind.events, 'event')} of partition {behind.partition}{age}: what is said "
+        f"Postgres lacks {plural(behind.events, 'event')} of partition {behind.partition}{age}: what is said "
         "here may be old. Check that `tidelog projector` runs.",
         {"partition": behind.partition, "events": behind.events, "oldest": optional(behind.oldest)},
     )

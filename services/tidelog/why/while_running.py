@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tidelog.why.answer import Reason, ReasonCode
 from tidelog.why.engines import no_engine
 from tidelog.why.situation import Situation
-from tidelog.why.words import ago, at, optional, span, when
+from tidelog.words import ago, at, optional, span, when
 from tidelog_events.jsontext import Json
 from tidelog_events.record import JobRecord
 

@@ -1,8 +1,8 @@
-"""Times, spans and lists in words."""
+"""Times, spans, numbers and lists in words."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from tidelog_events.instants import SECOND, Instant, format_instant
@@ -50,12 +50,24 @@ def optional(instant: Instant | None) -> str | None:
     return None if instant is None else at(instant)
 
 
-def amount(count: int, noun: str) -> str:
+def plural(count: int, noun: str) -> str:
     """`1 job`, `1,200 jobs`."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def listed(names: Sequence[str]) -> str:
+def first_few(names: Sequence[str]) -> str:
     """The first few, and how many more."""
     shown = ", ".join(names[:_MOST_NAMED])
     return shown if len(names) <= _MOST_NAMED else f"{shown} and {len(names) - _MOST_NAMED} more"
+
+
+def listed(numbers: Collection[int]) -> str:
+    """`partition 3`, `partitions 0-4, 7`."""
+    ranges: list[tuple[int, int]] = []
+    for number in sorted(numbers):
+        if ranges and ranges[-1][1] == number - 1:
+            ranges[-1] = (ranges[-1][0], number)
+        else:
+            ranges.append((number, number))
+    shown = ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in ranges)
+    return f"partition {shown}" if len(numbers) == 1 else f"partitions {shown}"
