@@ -36,18 +36,18 @@ def test_the_kafka_client_says_the_same_thing_once_and_without_a_traceback(
     logging.getLogger(name).error("Unable connect to node %s", 2)
     said = capsys.readouterr().err
     assert said.count("node 1") == said.count("node 2") == 1
-    assert "Traceback" not in said
+    assert "ConnectionError" not in said
 
 
 def test_others_are_heard_in_full(capsys: pytest.CaptureFixture[str]) -> None:
     set_up_logging(LogLevel.INFO)
     for _ in range(2):
         say_it_failed("tidelog.engine")
-    assert capsys.readouterr().err.count("Traceback") == 2
+    assert capsys.readouterr().err.count("ConnectionError") == 2
 
 
 def test_who_looks_for_a_fault_hears_everything(capsys: pytest.CaptureFixture[str]) -> None:
     set_up_logging(LogLevel.DEBUG)
     for _ in range(2):
         say_it_failed("aiokafka")
-    assert capsys.readouterr().err.count("Traceback") == 2
+    assert capsys.readouterr().err.count("ConnectionError") == 2

@@ -12,7 +12,7 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack, redirect_stdout
 from dataclasses import replace
 from inspect import CO_COROUTINE
@@ -92,13 +92,28 @@ class Page:
         """
         for said, meant in self._words.items():
             block = replace(block, source=block.source.replace(said, meant))
-        check = _LANGUAGES.get(block.language)
-        assert check is not None, f"{block}: nothing checks blocks of {block.language or 'no language'!r}"
         if Path(block.title).suffix:
             (self._folder / block.title).write_text(block.source, encoding="utf-8")
             self._files[block.title] = block
-        self._used += "" if block.title in self._files else block.source
-        check(self, block)
+        else:
+            self._used += block.source
+        match block.language:
+            case "python":
+                self._python(block)
+            case "console":
+                self._console(block)
+            case "bash":
+                self._listing(block)
+            case "toml":
+                self._toml(block)
+            case "json":
+                self._json(block)
+            case "sql":
+                self._sql(block)
+            case "text":
+                self._text(block)
+            case other:
+                raise AssertionError(f"{block}: nothing checks blocks of {other or 'no language'}")
 
     def end(self) -> None:
         """Look whether anything was shown for nothing."""
@@ -140,8 +155,8 @@ class Page:
             self._command(line, f"{block}: $ {line}")
             if shown.strip():
                 assert_shown(shown, self._printed, f"{block}: $ {line}")
-            expects_failure = commands[index + 2 : index + 3] == [f"echo $?\n{self._exit_code}\n"]
-            if not expects_failure:
+            is_asked_for = commands[index + 2 : index + 3] == [f"echo $?\n{self._exit_code}\n"]
+            if not is_asked_for:  # the next line shows the exit code, and it is this one
                 assert self._exit_code == 0, f"{block}: $ {line}\n{self._printed}"
 
     def _command(self, line: str, where: str) -> None:
@@ -263,14 +278,3 @@ class _Warnings(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         self.texts.append(record.getMessage())
-
-
-_LANGUAGES: Final[Mapping[str, Callable[[Page, Block], None]]] = {
-    "python": Page._python,  # noqa: SLF001 - its own
-    "console": Page._console,  # noqa: SLF001
-    "bash": Page._listing,  # noqa: SLF001
-    "toml": Page._toml,  # noqa: SLF001
-    "json": Page._json,  # noqa: SLF001
-    "sql": Page._sql,  # noqa: SLF001
-    "text": Page._text,  # noqa: SLF001
-}

@@ -23,8 +23,8 @@ def play(text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 FALSE = {
-    "a language that nobody checks": ("```rust\nfn main() {}\n```", "nothing checks blocks of 'rust'"),
-    "a block without a language": ("```\nwhat is this\n```", "nothing checks blocks of 'no language'"),
+    "a language that nobody checks": ("```rust\nfn main() {}\n```", "nothing checks blocks of rust"),
+    "a block without a language": ("```\nwhat is this\n```", "nothing checks blocks of no language"),
     "another output": ('```python\nprint(2)\n```\n\n```text title="Output"\n3\n```', "this was printed"),
     "another output of a command": ("```console\n$ tidelog --version\ntidelog 77\n```", "this was printed"),
     "a command that fails": ("```console\n$ tidelog replay nothing.jsonl\n```", r"tidelog replay"),

@@ -101,13 +101,20 @@ class Installation:
         busy = True
         while busy:
             busy = False
-            for state in self._partitions:
+            for state in self._due():
                 decision = fire_timers(state, self._now)
                 busy = busy or bool(decision.outputs or decision.messages)
                 yield from self._written(decision)
             yield from self._deliver()
-        for state in self._partitions:
+        for state in self._due():
             yield from self._written(end_parked_waits(state, self._now))
+
+    def _due(self) -> Iterator[PartitionState]:
+        """The partitions in which something is due, each looked at when its turn comes."""
+        for state in self._partitions:
+            timer = state.next_timer()
+            if timer is not None and timer <= self._now:
+                yield state
 
     def _deliver(self) -> Iterator[Output]:
         """The messages between partitions, first in first out, each a decision of its own."""

@@ -160,6 +160,7 @@ class Processor:
                 await pipeline.make_room()
             elif time.monotonic() - self._began > _SLOW_SECONDS:
                 await pipeline.settle()
+                await asyncio.sleep(0)
             elif not number % _BREATH:
                 await asyncio.sleep(0)
         if state.late_edges:

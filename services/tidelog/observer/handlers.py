@@ -101,10 +101,18 @@ class _HandlerLoop:
         try:
             self._loop.run_forever()
         finally:
-            for task in asyncio.all_tasks(self._loop):
-                task.cancel()  # what handlers started and did not wait for
-            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+            self._loop.run_until_complete(_end_what_is_left())
             self._loop.close()
+
+
+async def _end_what_is_left() -> None:
+    """Cancel what handlers started and did not wait for."""
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in left:
+        task.cancel()
+    if left:
+        await asyncio.wait(left, timeout=_LOOK_UP_SECONDS)
+    await asyncio.get_running_loop().shutdown_asyncgens()
 
 
 class Handlers:

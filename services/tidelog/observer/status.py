@@ -40,8 +40,8 @@ class ObserverStatus:
     Attributes:
         members: how many processes serve it now.
         positions: by partition.
-        dead_letters: how many are not redriven.
-        last_error: of the newest of them.
+        dead_letters: how many are not redriven; they are counted up to `letters.MOST_LETTERS`.
+        last_error: of the newest of those.
     """
 
     observer_id: str

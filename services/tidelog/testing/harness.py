@@ -270,7 +270,7 @@ class Harness:
 
     def _put_schedules(self) -> None:
         for schedule in self._app.schedules:
-            command = schedule.command(actor=actor_of(self._app.name))
+            command = schedule.command(actor=actor_of(self._app.name), command_id=self._world.mint.mint())
             self._world.engine.decide(encode_command(command))
             if self._ledger.schedule(schedule.schedule_id) is None:
                 raise HarnessError(f"{schedule!r} cannot be put: the rules refuse it.")

@@ -102,8 +102,9 @@ class VirtualWorker:
             for action in self._driver.step(events, self._clock()):
                 self._perform(action)
             said = self._say()
-            served = self._serve() or self._turn_to_due_work()
-            if not (events or said or served):
+            served = self._serve()
+            # Only when all answers are taken: what they say may be that the driver asks for that work itself.
+            if not (events or said or served or self._turn_to_due_work()):
                 return worked
             worked = True
 
