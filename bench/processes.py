@@ -20,6 +20,12 @@ _SHOWN_BYTES = 2_000
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
+def _python_path() -> str:
+    """Where roles find the bench's own jobs, and then what the bench itself was told to find."""
+    given = os.environ.get("PYTHONPATH")
+    return str(_ROOT) if given is None else os.pathsep.join([str(_ROOT), given])
+
+
 class Role:
     """A role that runs."""
 
@@ -97,7 +103,7 @@ async def running(name: str, command: Sequence[str], environment: Mapping[str, s
             *command,
             "--lifeline",
             "0",
-            env={**os.environ, "PYTHONPATH": str(_ROOT), **environment},
+            env={**os.environ, "PYTHONPATH": _python_path(), **environment},
             stdin=asyncio.subprocess.PIPE,  # held open and never written to: the role's lifeline
             stdout=words,
             stderr=words,
