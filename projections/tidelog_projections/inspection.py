@@ -13,6 +13,7 @@ from tidelog_projections.batch import Position
 from tidelog_projections.connection import Postgres
 from tidelog_projections.embedded import EmbeddedPostgres, embedded_folder
 from tidelog_projections.migration import find_version
+from tidelog_projections.queue_loads import QueueLoad, queue_loads
 
 if TYPE_CHECKING:
     from tidelog_projections.connection import Connection
@@ -34,6 +35,7 @@ class Inspection:
         positions: how far each partition has come.
         rejects: records of the log that could not be taken in.
         newest_reject: why the newest of them could not.
+        queues: those in which something is due, or has ended badly.
     """
 
     address: str
@@ -44,6 +46,7 @@ class Inspection:
     positions: dict[Partition, Position]
     rejects: int
     newest_reject: str | None
+    queues: tuple[QueueLoad, ...] = ()
 
 
 async def inspect(address: str, *, patience: float) -> Inspection:
@@ -78,12 +81,14 @@ async def _look(connection: Connection, address: str) -> Inspection:
     there = await connection.fetchval("SELECT clock_timestamp()")
     within = (time.monotonic() - began) / 2
     rejects, newest, positions = 0, None, {}
+    loads: tuple[QueueLoad, ...] = ()
     if schema_version:
         rejects = await connection.fetchval("SELECT count(*) FROM tidelog.projection_rejects")
         newest = await connection.fetchval(
             "SELECT reason FROM tidelog.projection_rejects ORDER BY at DESC, log_offset DESC LIMIT 1"
         )
         positions = await queries.positions(connection)
+        loads = await queue_loads(connection, there)
     return Inspection(
         address,
         server_version=await connection.fetchval(_SERVER_VERSION),
@@ -93,4 +98,5 @@ async def _look(connection: Connection, address: str) -> Inspection:
         positions=positions,
         rejects=rejects,
         newest_reject=newest,
+        queues=loads,
     )

@@ -27,8 +27,8 @@ async def doctor(
         str | None,
         typer.Option(
             metavar="A,B",
-            help="Only these checks: log, postgres, topics, owners, lag, projection, observers, clock, "
-            "rejects.",
+            help="Only these checks: log, postgres, topics, owners, lag, projection, queues, observers, "
+            "clock, rejects.",
         ),
     ] = None,
     as_json: JsonOption = False,

@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
 
 from tidelog.clock import Clock, wall_clock
-from tidelog.doctor import clocks, lag, observers, owners, projection, rejects, topics
+from tidelog.doctor import clocks, lag, observers, owners, projection, queues, rejects, topics
 from tidelog.doctor.findings import Finding, Health
 from tidelog.doctor.services import LOG, POSTGRES, check_log, judge_postgres
 from tidelog.doctor.site import Site
@@ -24,13 +24,14 @@ _CHECKS: Mapping[str, Callable[[Site], Awaitable[list[Finding]]]] = {
     owners.NAME: owners.check_owners,
     lag.NAME: lag.check_lag,
     projection.NAME: projection.check_projection,
+    queues.NAME: queues.check_queues,
     observers.NAME: observers.check_observers,
     clocks.NAME: clocks.check_clocks,
     rejects.NAME: rejects.check_rejects,
 }
 NAMES = (LOG, POSTGRES, *_CHECKS)
 """All checks, in the order of the report."""
-_NEED_POSTGRES = frozenset({POSTGRES, projection.NAME, clocks.NAME, rejects.NAME})
+_NEED_POSTGRES = frozenset({POSTGRES, projection.NAME, queues.NAME, clocks.NAME, rejects.NAME})
 
 
 @dataclass(frozen=True, slots=True)
