@@ -98,7 +98,7 @@ async def test_a_handler_that_waits_for_the_test_is_left_waiting(caplog: pytest.
         through = await h.enqueue(gated.job())
         await h.advance(50)
         h.assert_state(through, "Leased")
-        assert [record.args for record in caplog.records] == [(through, "gated", 0.01)]
+        assert [record.args for record in caplog.records] == [(f"{through} (gated)", 0.01)]
         gate.set()
         await h.run_due()
         h.assert_output(through, "through")

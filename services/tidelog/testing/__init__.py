@@ -3,6 +3,7 @@
 from tidelog.testing.errors import HarnessError
 from tidelog.testing.handlers import Raised
 from tidelog.testing.harness import Harness
+from tidelog.testing.observers import ObserverFailure
 from tidelog.worker.settings import WorkerSettings
 
-__all__ = ["Harness", "HarnessError", "Raised", "WorkerSettings"]
+__all__ = ["Harness", "HarnessError", "ObserverFailure", "Raised", "WorkerSettings"]

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tidelog.testing.timers import VirtualTimers
-    from tidelog_events.replies import Grant
 
 current_attempt: ContextVar[Attempt | None] = ContextVar("tidelog_testing_attempt", default=None)
 """The attempt whose handler runs here: in its task, in every task that it starts, and in its thread."""
@@ -26,14 +25,15 @@ class Attempt:
 
     Attributes:
         number: in the order of beginning.
+        what: whose handler it is of, for messages ("q/1 (mail)").
         task: of an async handler.
         sleeps: its pending `asyncio.sleep`s.
         is_over: whether its outcome was told.
     """
 
-    def __init__(self, number: int, grant: Grant, timers: VirtualTimers) -> None:
+    def __init__(self, number: int, what: str, timers: VirtualTimers) -> None:
         self.number = number
-        self.grant = grant
+        self.what = what
         self.timers = timers
         self.task: asyncio.Task[Any] | None = None
         self.sleeps: set[asyncio.TimerHandle] = set()

@@ -68,7 +68,7 @@ class VirtualSurroundings(Surroundings):
         self._timers = timers
         self._patience = patience
         self._pool = DaemonThreads("tidelog-harness")
-        self._attempts: dict[LeaseKey, Attempt] = {}
+        self._attempts: dict[LeaseKey | Attempt, Attempt] = {}
         self._count = 0
         self._to_start: deque[tuple[Attempt, Work]] = deque()
         self._in_threads: list[Attempt] = []
@@ -81,23 +81,22 @@ class VirtualSurroundings(Surroundings):
     # What the runner asks for
 
     def cancel_signal(self, grant: Grant) -> CancelSignal:
-        self._count += 1
-        attempt = Attempt(self._count, grant, self._timers)
+        attempt = self._new_attempt(f"{grant.job_id} ({grant.wire_name})")
         key = LeaseKey(grant.job_id, grant.lease)
         self._attempts[key] = attempt
         self._order[key] = attempt.number
         return _VirtualCancelSignal(attempt, self._loop, self._timers, self._wake.set)
 
     def create_task(
-        self, grant: Grant, loop: asyncio.AbstractEventLoop, handler: Coroutine[Any, Any, T]
+        self,
+        grant: Grant,
+        loop: asyncio.AbstractEventLoop,  # noqa: ARG002 - there is one
+        handler: Coroutine[Any, Any, T],
     ) -> asyncio.Task[T]:
-        attempt = self._attempt(grant)
-        task = loop.create_task(handler, name=f"tidelog job {grant.job_id}", context=_context_of(attempt))
-        attempt.task = task
-        return task
+        return self.start_task(self._attempt(grant), handler, grant.job_id)
 
     def submit(self, grant: Grant, work: Work) -> None:
-        self._to_start.append((self._attempt(grant), work))
+        self.start_thread(self._attempt(grant), work)
 
     def raised(self, grant: Grant, error: BaseException) -> None:
         self._raised.append((self._attempt(grant).number, Raised(grant.job_id, grant.attempt, error)))
@@ -106,6 +105,31 @@ class VirtualSurroundings(Surroundings):
         super().close()
         self._to_start.clear()
         self._pool.close()
+
+    # What others than the runner ask for
+
+    def begin(self, what: str) -> Attempt:
+        """Let something be run here that is no attempt of a job, until `end`."""
+        attempt = self._new_attempt(what)
+        self._attempts[attempt] = attempt
+        return attempt
+
+    def start_task(self, attempt: Attempt, handler: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
+        """Run a coroutine as that attempt, on virtual time."""
+        attempt.task = task = self._loop.create_task(
+            handler, name=f"tidelog job {name}", context=_context_of(attempt)
+        )
+        return task
+
+    def start_thread(self, attempt: Attempt, work: Work) -> None:
+        """Run a plain function as that attempt, in a thread, when its turn comes."""
+        self._to_start.append((attempt, work))
+
+    def end(self, attempt: Attempt) -> None:
+        """What `begin` began is over."""
+        attempt.is_over = True
+        self._attempts.pop(attempt, None)
+        self._wake.set()
 
     # What the runner tells, and what the harness makes of it
 
@@ -188,11 +212,10 @@ class VirtualSurroundings(Surroundings):
         for attempt in at_work:
             attempt.park()
             _logger.warning(
-                "The handler of %s (%s) has waited for %g s of real time for something that is neither "
+                "The handler of %s has waited for %g s of real time for something that is neither "
                 "asyncio.sleep nor ctx.cancelled; virtual time goes on without it. Give "
                 "Harness(patience=...) more seconds if it needs them, or less if it is meant to wait.",
-                attempt.grant.job_id,
-                attempt.grant.wire_name,
+                attempt.what,
                 self._patience,
             )
 
@@ -211,6 +234,10 @@ class VirtualSurroundings(Surroundings):
             if not attempt.is_over:  # or it was stopped before it began
                 self._in_threads.append(attempt)
                 self._pool.submit(_in_context(attempt, work))
+
+    def _new_attempt(self, what: str) -> Attempt:
+        self._count += 1
+        return Attempt(self._count, what, self._timers)
 
     def _attempt(self, grant: Grant) -> Attempt:
         return self._attempts[LeaseKey(grant.job_id, grant.lease)]

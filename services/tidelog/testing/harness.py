@@ -19,6 +19,7 @@ from tidelog.testing.assertions import Assertions
 from tidelog.testing.channel import CLIENT_ID, VirtualChannel
 from tidelog.testing.errors import HarnessError
 from tidelog.testing.handlers import Raised
+from tidelog.testing.observers import ObserverFailure
 from tidelog.testing.world import VirtualWorld
 from tidelog.worker.settings import WorkerSettings
 from tidelog_events.codec import encode_command
@@ -57,6 +58,8 @@ class Harness:
           time goes on.
         * Plain functions run in threads, one after the other. `time.sleep` in them is real;
           `ctx.cancelled.wait_blocking` waits for virtual time.
+        * Observers are told of every event at its own instant, in order per partition, and are tried again on
+          virtual time; like handlers they run on the test's loop, or in threads.
         * `datetime.now` and `time.time` are real: hand a clock to code that must know the time, or use
           `harness.now`.
 
@@ -94,6 +97,7 @@ class Harness:
         self._app = app
         self._world = VirtualWorld(
             app.registry,
+            app.observers,
             start=from_datetime(start),
             partitions=partitions,
             settings=worker or WorkerSettings(),
@@ -320,6 +324,11 @@ class Harness:
     def failures(self) -> list[Raised]:
         """Every exception that ended an attempt so far: the exception itself, its job, and which attempt."""
         return list(self._world.raised)
+
+    @property
+    def observer_failures(self) -> list[ObserverFailure]:
+        """Every try of an observer that failed so far; the last ones are those of dead letters."""
+        return list(self._world.observer_failures)
 
     # Assertions
 

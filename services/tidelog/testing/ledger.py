@@ -34,7 +34,7 @@ class Ledger:
         self.events: list[Transition] = []
         self._records: dict[JobId, JobRecord] = {}
         self._gone: dict[JobId, JobRecord] = {}
-        self._steps: dict[JobId, list[JobTransition]] = {}
+        self._facts: dict[JobId, list[JobFact]] = {}
         self._schedules: dict[ScheduleId, ScheduleRecord] = {}
         self._last_skips: dict[ScheduleId, Instant] = {}
         self._waiting: dict[JobId, list[Callable[[], None]]] = {}
@@ -52,11 +52,11 @@ class Ledger:
                 self._gone[event.job_id] = self._records.pop(event.job_id)
             case ScheduleFact():
                 self._append_of_schedule(event)
-        if isinstance(event, JobTransition):
-            self._steps.setdefault(event.job_id, []).append(event)
-            if event.state.is_terminal:
-                for call in self._waiting.pop(event.job_id, ()):
-                    call()
+        if isinstance(event, JobFact):
+            self._facts.setdefault(event.job_id, []).append(event)
+        if isinstance(event, JobTransition) and event.state.is_terminal:
+            for call in self._waiting.pop(event.job_id, ()):
+                call()
 
     def job(self, job_id: JobId) -> JobRecord | None:
         """A job as it is now; None when there is none, or it was purged."""
@@ -78,7 +78,20 @@ class Ledger:
 
     def steps(self, job_id: JobId) -> list[JobTransition]:
         """The steps of a job's life, and of those lives that its id had before."""
-        return list(self._steps.get(job_id, ()))
+        return [fact for fact in self._facts.get(job_id, ()) if isinstance(fact, JobTransition)]
+
+    def job_after(self, event: Transition) -> JobRecord | None:
+        """The job that an event is about, as it was right after it; None when it is about none."""
+        job_id = event.job_id if isinstance(event, JobFact | Purged) else None
+        record: JobRecord | None = None
+        for fact in self._facts.get(job_id, ()) if job_id is not None else ():
+            if fact.sequence > event.sequence:
+                break
+            if isinstance(fact, Enqueued):
+                record = JobRecord.born(fact)
+            elif record is not None:
+                record.apply(fact)
+        return record
 
     def schedule(self, schedule_id: ScheduleId) -> ScheduleView | None:
         """A schedule as it is now; None when there is none."""

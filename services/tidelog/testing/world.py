@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from contextlib import suppress
 
 from tidelog.client.minting import minted_by
+from tidelog.observer.definition import ObserverRegistry
 from tidelog.testing.attempt import current_attempt
 from tidelog.testing.channel import VirtualJobs, VirtualMint
 from tidelog.testing.engine import VirtualEngine
 from tidelog.testing.errors import HarnessError
 from tidelog.testing.handlers import Raised, VirtualSurroundings
+from tidelog.testing.observers import ObserverFailure, VirtualObservers
 from tidelog.testing.timers import VirtualTimers, install, uninstall
 from tidelog.testing.worker import VirtualWorker
 from tidelog.worker.registry import JobRegistry
@@ -28,12 +29,14 @@ class VirtualWorld:
 
     Attributes:
         raised: every exception that ended an attempt.
+        observer_failures: every try of an observer that failed.
         attempts: how many attempts have ended.
     """
 
     def __init__(
         self,
         registry: JobRegistry,
+        observers: ObserverRegistry,
         *,
         start: Instant,
         partitions: int,
@@ -42,6 +45,7 @@ class VirtualWorld:
         patience: float,
     ) -> None:
         self._registry = registry
+        self._definitions = observers
         self._settings = settings
         self._raise_failures = raise_failures
         self._patience = patience
@@ -49,12 +53,14 @@ class VirtualWorld:
         self.jobs = VirtualJobs(self.engine, self.pass_time_until)
         self.mint = VirtualMint(lambda: self.engine.now)
         self.raised: list[Raised] = []
+        self.observer_failures: list[ObserverFailure] = []
         self.attempts = 0
         self._timers = VirtualTimers(lambda: self.engine.now, start)
         self._turn = asyncio.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._surroundings: VirtualSurroundings | None = None
         self._worker: VirtualWorker | None = None
+        self._observers: VirtualObservers | None = None
 
     async def run_due(self) -> None:
         """Run what is due now, and what that makes due now."""
@@ -118,7 +124,7 @@ class VirtualWorld:
         attempt = current_attempt.get()
         if attempt is not None:
             raise HarnessError(
-                f"The handler of {attempt.grant.job_id} asks its own harness to let time go on. A handler "
+                f"The handler of {attempt.what} asks its own harness to let time go on. A handler "
                 "waits with asyncio.sleep; time is the test's to move."
             )
 
@@ -135,6 +141,9 @@ class VirtualWorld:
         install(loop)
         self._loop = loop
         self._surroundings = VirtualSurroundings(loop, self._timers, patience=self._patience)
+        self._observers = VirtualObservers(
+            self._definitions, self.engine.ledger, self._timers, self._surroundings, loop
+        )
         if self._registry.queues or self._settings.queues or self._settings.weights:
             self._worker = VirtualWorker(
                 self.engine,
@@ -162,28 +171,31 @@ class VirtualWorld:
 
     async def _settle(self) -> None:
         """Let everything happen that happens at this instant."""
-        if self._worker is None or self._surroundings is None:
+        if self._surroundings is None or self._observers is None:
             return
         while True:
             decisions = self.engine.decisions
-            moved = self._worker.work()
+            moved = self._worker is not None and self._worker.work()
             moved = self._timers.fire_due() or moved
+            moved = self._observers.work() or moved
             await self._surroundings.settle()
             if not moved and self.engine.decisions == decisions and not self._surroundings.has_news:
                 break
         self.attempts = self._surroundings.ended
-        self._raise(self._surroundings.take_raised())
+        self._raise(self._surroundings.take_raised(), self._observers.take_failures())
 
-    def _raise(self, raised: list[Raised]) -> None:
+    def _raise(self, raised: list[Raised], observers: list[ObserverFailure]) -> None:
         """Raise the first, if the test wants that; and always what is no `Exception`: it is an end of the
         process, or of the test (`pytest.fail`, a timeout).
         """
         self.raised += raised
-        for found in raised:
-            if self._raise_failures or not isinstance(found.error, Exception | asyncio.CancelledError):
-                with suppress(AttributeError):  # an exception may be of a class that takes no notes
-                    found.error.add_note(f"Raised by attempt {found.attempt} of {found.job_id}.")
-                raise found.error
+        self.observer_failures += observers
+        errors = [(found.error, f"attempt {found.attempt} of {found.job_id}") for found in raised]
+        errors += [(found.error, f"observer {found.observer_id}") for found in observers]
+        for error, who in errors:
+            if self._raise_failures or not isinstance(error, Exception | asyncio.CancelledError):
+                error.add_note(f"Raised by {who}.")
+                raise error
 
     def _next_instant(self) -> Instant | None:
         instants = [self._next_work(), self.engine.next_timer()]
