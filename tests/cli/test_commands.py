@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,19 @@ from typer.testing import CliRunner
 
 from tidelog.cli.commands import app
 
-READING = [["jobs"], ["job", "q/k"], ["history", "q/k"], ["queues"]]
+READING = [
+    ["jobs"],
+    ["jobs", "--archived"],
+    ["job", "q/k"],
+    ["history", "q/k"],
+    ["history", "q/k", "--from-log"],
+    ["why", "q/k"],
+    ["queues"],
+    ["workers"],
+    ["schedules"],
+    ["schedule", "q/s"],
+    ["observers"],
+]
 CHANGING = [
     ["enqueue", "w"],
     ["cancel", "q/k"],
@@ -20,7 +33,12 @@ CHANGING = [
     ["pause", "q"],
     ["resume", "q"],
     ["limit", "q", "3"],
+    ["trigger", "q/s"],
+    ["unschedule", "q/s"],
 ]
+ROLES = {"up", "engine", "worker", "projector", "observe", "stats"}
+"""They wait for what is not there, but `up`, which makes it."""
+OTHERS = {"init", "doctor", "rebuild", "replay", "demo"}
 
 
 def test_help_names_every_command() -> None:
@@ -52,7 +70,14 @@ def test_help_loads_no_client_of_postgres() -> None:
     assert done.stderr == "[]\n"
 
 
-@pytest.mark.parametrize("arguments", READING + CHANGING + [["rebuild"]], ids=lambda a: a[0])
+def test_what_is_said_here_is_said_of_every_command() -> None:
+    """A new command belongs in one of the lists, so that its exit codes are looked at."""
+    listed = {arguments[0] for arguments in READING + CHANGING} | ROLES | OTHERS
+    groups = {group.name for group in app.registered_groups}
+    assert {command.name for command in app.registered_commands} | groups == listed
+
+
+@pytest.mark.parametrize("arguments", READING + CHANGING + [["rebuild"]], ids=" ".join)
 def test_what_is_not_there_is_named_and_what_to_do(installation: Installation, arguments: list[str]) -> None:
     result = installation.run(*arguments)
     assert result.exit_code == 3
@@ -102,26 +127,39 @@ def test_wrong_use_is_2_and_says_why(installation: Installation, arguments: list
     assert result.stderr.strip()
 
 
-def test_a_wrong_setting_is_named_without_a_traceback(installation: Installation) -> None:
+@pytest.mark.parametrize("arguments", [*READING, *CHANGING, ["init"], ["doctor"], ["rebuild"]], ids=" ".join)
+def test_a_wrong_setting_is_wrong_use_of_every_command(
+    installation: Installation, arguments: list[str]
+) -> None:
     installation = Installation(
         installation.folder, {**installation.variables, "TIDELOG_PARTITIONS": "several"}
     )
-    result = installation.run("jobs")
+    result = installation.run(*arguments)
     assert result.exit_code == 2
     assert "TIDELOG_PARTITIONS" in result.stderr
     assert "Traceback" not in result.stderr
-
-
-def test_an_unreachable_postgres_is_named_without_its_password(installation: Installation) -> None:
-    installation = Installation(
-        installation.folder,
-        {**installation.variables, "TIDELOG_POSTGRES": "postgresql://ann:s3cret@127.0.0.1:1/jobs"},
-    )
-    result = installation.run("queues")
-    assert result.exit_code == 3
-    assert "ann@127.0.0.1:1/jobs" in result.stderr
-    assert "s3cret" not in result.output
     assert result.stdout == ""
+
+
+def test_an_unreachable_postgres_is_named_without_its_password_by_every_command(
+    installation: Installation,
+) -> None:
+    """All at once, as each of them waits a few seconds for it."""
+    assert installation.run("init").exit_code == 0
+    away = {**installation.variables, "TIDELOG_POSTGRES": "postgresql://ann:s3cret@127.0.0.1:1/jobs"}
+    need_it = [
+        arguments for arguments in READING if "--from-log" not in arguments and arguments != ["observers"]
+    ]
+    elsewhere = Installation(installation.folder, away)
+    with ExitStack() as stack:
+        commands = [stack.enter_context(elsewhere.start(*arguments)) for arguments in need_it]
+        for arguments, command in zip(need_it, commands, strict=True):
+            assert command.end() == 3, arguments
+            said = "".join(command.said)
+            assert "ann@127.0.0.1:1/jobs" in said, arguments
+            assert "s3cret" not in said
+            assert "Traceback" not in said
+            assert command.output() == ""
 
 
 def test_a_log_that_is_no_log_is_named(installation: Installation) -> None:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import orjson
 from tests.cli.running import SECONDS, Installation
 
 
@@ -59,9 +60,8 @@ def test_a_cancel_at_once_is_one_step(running: Installation) -> None:
 
 def test_the_log_tells_every_life_of_an_id_and_what_is_no_step(installation: Installation) -> None:
     """Renewals, parents that ended, the purge; and Postgres is not asked."""
-    hasty = Installation(
-        installation.folder, {**installation.variables, "TIDELOG_RETENTION_SUCCEEDED": "0.2"}
-    )
+    settings = {"TIDELOG_RETENTION_SUCCEEDED": "0.2", "TIDELOG_ARCHIVE": "on"}
+    hasty = Installation(installation.folder, {**installation.variables, **settings})
     with hasty.start("up", "shop:app", "--lease-seconds", "0.6") as process:
         process.expect("Tidelog is up")
         for _ in range(2):
@@ -72,6 +72,7 @@ def test_the_log_tells_every_life_of_an_id_and_what_is_no_step(installation: Ins
             until(lambda: "lease_renewed" in types(history(hasty, "naps/slow", "--from-log")))
             release.touch()
             until(lambda: logged_types(hasty, "greetings/child")[-1:] == ["purged"])
+        look_into_the_archive(hasty)
     without = Installation(hasty.folder, {**hasty.variables, "TIDELOG_POSTGRES": "postgresql://nobody:1/x"})
     found = history(without, "greetings/child", "--from-log")
     life = ["enqueued", "parent_resolved", "released", "leased", "succeeded", "purged"]
@@ -80,6 +81,29 @@ def test_the_log_tells_every_life_of_an_id_and_what_is_no_step(installation: Ins
     assert shown.stderr.count("life ") == 2
     assert "naps/slow ended Succeeded" in shown.stdout or "greetings/quick ended Succeeded" in shown.stdout
     assert [row.split()[0] for row in shown.stdout.splitlines() if row[:1] == "0"] == ["0", "0"]
+
+
+def look_into_the_archive(running: Installation) -> None:
+    """What was purged is listed, shown and explained, and said to be of the archive."""
+
+    def archived() -> list[dict[str, object]]:
+        page = running.json("jobs", "--archived", "--queue", "greetings")
+        assert isinstance(page, dict)
+        return [job for job in page["jobs"] if job["job_id"] == "greetings/child"]
+
+    until(lambda: len(archived()) == 2)
+    assert archived()[0]["parents"] == ["naps/slow", "greetings/quick"]
+    assert running.json("jobs", "--queue", "greetings") == {"jobs": [], "after": None}
+    found = running.run("job", "greetings/child", "--json")
+    assert found.exit_code == 0
+    assert "greetings/child was purged at 2" in found.stderr
+    record = orjson.loads(found.stdout)
+    assert (record["state"], record["output"]) == ("Succeeded", "hello c")
+    assert "purged_at" in running.run("job", "greetings/child").stdout
+    assert "purged" in running.run("jobs", "--archived").stdout.splitlines()[0]
+    why = running.run("why", "greetings/child")
+    assert why.exit_code == 0
+    assert "- It ended as Succeeded at 2" in why.stdout
 
 
 def enqueue_family(running: Installation, marker: Path, release: Path) -> None:

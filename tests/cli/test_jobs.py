@@ -74,6 +74,9 @@ def test_a_child_waits_for_its_parent_and_reads_its_output(running: Installation
     assert done.exit_code == 0, done.output
     found = wait_for_end(running, "greetings/after-bob")
     assert (found["state"], found["output"]) == ("Succeeded", "hello bobhello bob")
+    assert found["parents"] == [{"job_id": "greetings/bob", "state": "Succeeded"}]
+    assert (found["children"], record(running, "greetings/bob")["children"]) == (0, 1)
+    assert "greetings/bob (Succeeded)" in running.run("job", "greetings/after-bob").stdout
 
 
 def test_a_read_shows_what_was_done_before(running: Installation) -> None:
@@ -143,6 +146,9 @@ def test_hostile_texts_are_shown_harmlessly(running: Installation) -> None:
         shown = running.run(*arguments).stdout
         assert "\x1b" not in shown
         assert "\x07" not in shown
+    failed = record(running, "greetings/hostile")["last_error"]
+    assert isinstance(failed, dict)
+    assert (failed["attempt"], failed["error"].splitlines()[-1]) == (1, "second line")
     shown = running.run("jobs", "--queue", "hostile").stdout
     assert r"\x1b]0;title\x07[red]w[/red]" in shown
     assert r"a\nb" in shown
@@ -186,6 +192,16 @@ def test_pages_go_on_where_they_stopped(running: Installation) -> None:
     other = running.run("jobs", *after)
     assert other.exit_code == 2
     assert "other filters" in other.stderr
+
+
+def test_the_worker_is_listed_with_what_it_did(running: Installation) -> None:
+    running.run("enqueue", "greet", "--queue", "greetings", "--key", "eve", "--payload", '{"name": "eve"}')
+    wait_for_end(running, "greetings/eve")
+    found = running.json("workers")
+    assert isinstance(found, dict)
+    [worker] = found["workers"]
+    assert worker["succeeded"] >= 1
+    assert worker["worker_id"] in running.run("workers").stdout
 
 
 def test_jobs_are_found_by_tag(running: Installation) -> None:
