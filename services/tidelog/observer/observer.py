@@ -32,6 +32,7 @@ _logger: Final = logging.getLogger("tidelog.observer")
 
 _FIRST_DELAY: Final = 0.1
 _COMMIT_TIMEOUT: Final = 10.0
+_REJOIN_SECONDS: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +131,6 @@ class Observer:
         redriving = self._redriving = asyncio.create_task(redriver.run(stop), name="tidelog redrive")
         try:
             await self._run(stop)
-            await asyncio.wait([redriving], timeout=self._settings.grace_seconds)
         finally:
             redriving.cancel()
             await asyncio.wait([redriving])
@@ -155,16 +155,22 @@ class Observer:
             self._definition.observer_id,
             self._topics.observer_group(self._definition.observer_id),
         )
+        well_at = time.monotonic()
         while not stop.is_set():
             try:
                 await self._follow_share(member)
                 await self._step(member)
-                self._delay = _FIRST_DELAY
-            except OffsetOutOfRange:
+                self._delay, well_at = _FIRST_DELAY, time.monotonic()
+            except OffsetOutOfRange as error:
                 await self._close_reader()
-                await self._halt_what_is_out_of_range()
+                if not await self._halt_what_is_out_of_range():
+                    await self._wait(stop, error)
             except LogUnavailable as error:
                 await self._close_reader()
+                # A short absence costs nothing: lanes go on with what they have. A membership that does not
+                # recover is given up for a new one.
+                if time.monotonic() - well_at > _REJOIN_SECONDS:
+                    raise
                 await self._wait(stop, error)
 
     async def _wait(self, stop: asyncio.Event, error: TidelogError) -> None:
@@ -223,10 +229,13 @@ class Observer:
                 )
             )
 
-    async def _halt_what_is_out_of_range(self) -> None:
+    async def _halt_what_is_out_of_range(self) -> bool:
+        """Stop the partitions that it is; whether there was one."""
+        before = len(self.stopped)
         for lane in self._lanes.values():
             if lane.stopped is None:
                 await self._check_range(lane)
+        return len(self.stopped) > before
 
     async def _step(self, member: Member) -> None:
         """Read once, hand over, and commit what is resolved."""
@@ -299,7 +308,13 @@ class Observer:
         seconds = self._settings.grace_seconds if grace else 0.0
         lanes = [*self._lanes.values(), *self._leaving.values()]
         try:
-            await asyncio.gather(*(lane.end(timeout=seconds) for lane in lanes))
+            if grace and self._redriving is not None:  # it has been asked to stop, too
+                await asyncio.gather(
+                    *(lane.end(timeout=seconds) for lane in lanes),
+                    asyncio.wait([self._redriving], timeout=seconds),
+                )
+            else:
+                await asyncio.gather(*(lane.end(timeout=seconds) for lane in lanes))
             await self._close_reader()
             await self._commit(member)
         except LogUnavailable as error:
