@@ -11,7 +11,12 @@ from tests.cli.running import Installation, Process
 from tests.providers.kafka import GivenBroker
 from tests.providers.kafka_broker import Broker
 
-ROLES = (("worker", "shop:app", "--queues", "greetings"), ("projector",), ("engine",))
+ROLES = (
+    ("worker", "shop:app", "--queues", "greetings"),
+    ("projector",),
+    ("observe", "shop:app"),
+    ("engine",),
+)
 NOBODY = "127.0.0.1:1"
 
 
