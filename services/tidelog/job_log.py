@@ -77,9 +77,11 @@ def _take(found: JobLog, record: Record) -> None:
         fields = loads(text)
     except NotJson:
         fields = None
-    # A queue and a job never share a key: an id has a slash.
     if not isinstance(fields, dict):
         found.unreadable += 1
+        return
+    # A queue never has the key of a job, since an id has a slash; but a schedule may.
+    if fields.get("job_id") != found.job_id:
         return
     life = found.facts[-1].life if found.facts else 1
     if found.facts and fields.get("type") == _BIRTH:

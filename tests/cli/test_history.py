@@ -8,6 +8,9 @@ from pathlib import Path
 
 import orjson
 from tests.cli.running import SECONDS, Installation
+from tests.cli.test_schedules import put
+
+from tidelog.client.schedule import Schedule
 
 
 def history(running: Installation, job_id: str, *options: str) -> dict[str, list[dict[str, object]]]:
@@ -125,3 +128,12 @@ def test_a_job_that_the_log_does_not_tell_of_is_not_found(running: Installation)
     result = running.run("history", "default/never-there", "--from-log")
     assert (result.exit_code, result.stdout) == (1, "NotFound\n")
     assert "tells nothing" in result.stderr
+
+
+def test_a_schedule_of_the_same_name_is_not_the_job(running: Installation) -> None:
+    """Both stand in the log under that id."""
+    put(running, Schedule("greetings/namesake", "0 0 1 1 *", "greet", {"name": "Ann"}))
+    refused = running.run("history", "greetings/namesake", "--from-log")
+    assert (refused.exit_code, refused.stdout) == (1, "NotFound\n")
+    running.run("enqueue", "later", "--queue", "greetings", "--key", "namesake", "--delay", "3600")
+    assert logged_types(running, "greetings/namesake") == ["enqueued"]

@@ -276,3 +276,18 @@ def test_five_thousand_children_elsewhere_are_resolved_and_each_is_an_entry_of_i
     world.do(PARENT, playing.cancel(PARENT))
     world.deliver_all()
     assert all(world.state(f"f/{number}") is JobState.SCHEDULED for number in range(5_000))
+
+
+def test_a_job_knows_its_parents_in_the_order_in_which_it_named_them() -> None:
+    """Wherever they live: a rebuild makes the rows of dependencies from this."""
+    world = World()
+    for parent in (PARENT, OTHER_PARENT, "f/p"):
+        world.enqueue(parent)
+    named = [("f/p", OTHER_PARENT, PARENT), (PARENT, "f/p", OTHER_PARENT), (OTHER_PARENT, PARENT, "f/p")]
+    for number, parents in enumerate(named):
+        world.enqueue(f"f/c{number}", *parents)
+        world.deliver_all()
+    for _ in range(2):
+        jobs = world.states[0].jobs
+        assert [tuple(jobs[JobId(f"f/c{number}")].parents) for number in range(3)] == named
+        world.restart()

@@ -118,6 +118,28 @@ async def test_a_rebuild_takes_the_archive_along(archiving: Projection, tables: 
     assert after["jobs"] == before["jobs"]
 
 
+async def test_a_rebuild_archives_the_lives_before_the_one_that_is_there(
+    archiving: Projection, tables: Tables
+) -> None:
+    """The state, from which rows come otherwise, knows the newest life of an id only."""
+    story = Story()
+    for output in ("first", "second"):
+        a_life(story, output)
+    story.enqueue(payload="third")
+    log = await new_log()
+    await append(log, [*records_of(story.events, TOPICS), *story.changelog(TOPICS)])
+    await rebuild(log, TOPICS, archiving)
+    rebuilt = await tables.everything()
+    assert len(rebuilt["jobs_archive"]) == 4
+
+    await tables.rows("TRUNCATE jobs_archive, jobs, job_transitions, job_tags, job_dependencies")
+    await tables.rows("TRUNCATE queue_depths, queues, projection_position")
+    await archiving.apply(batch_of(story.events))
+    applied = await tables.everything()
+    for table in ("jobs", "job_tags", "job_dependencies", "jobs_archive", "queue_depths"):
+        assert rebuilt[table] == applied[table], table
+
+
 async def test_a_rebuild_without_the_setting_takes_it_along_too(
     archiving: Projection, postgres_dsn: str, tables: Tables
 ) -> None:

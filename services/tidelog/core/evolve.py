@@ -61,12 +61,12 @@ def _bear(state: PartitionState, event: Enqueued) -> None:
     admission = state.admissions.get(job.job_id)
     if admission is not None:
         job.admission = admission.number
-        for parent_id, answer in admission.answers.items():
-            _name_parent_elsewhere(state, job, parent_id, answer)
-    for parent_id in event.parents:
+    for parent_id in event.parents:  # in the order of the enqueue, wherever they live: a rebuild shows it
         parent = state.jobs.get(parent_id)
         if parent is not None:
             _name_parent(job, parent)
+        elif admission is not None:
+            _name_parent_elsewhere(state, job, parent_id, admission.answers[parent_id])
     state.index(job)
     if job.parents and not job.state.is_terminal:  # one that is born ended never holds its parents
         state.hold_parents(job)

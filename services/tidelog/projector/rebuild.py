@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -12,8 +13,9 @@ from tidelog.core.state import PartitionState, Retention
 from tidelog.log.port import TopicPartition
 from tidelog.log.scan import scan
 from tidelog.projector.decoding import entry_of
+from tidelog.projector.earlier_lives import born_again
 from tidelog.projector.intake import take_in
-from tidelog_events.identity import Partition, Sequence
+from tidelog_events.identity import JobId, Partition, Sequence
 from tidelog_projections.batch import Happened, LogEntry, Position
 from tidelog_projections.fold import QueueSettings
 from tidelog_projections.rebuild import Rebuild, RestoredJob
@@ -64,7 +66,9 @@ async def rebuild(
         projection.postgres, projection.history_policy, archive=projection.keeps_archive
     ) as new:
         for partition in map(Partition, range(partitions)):
-            await _rebuild_partition(log, topics, new, partition, now, progress)
+            await _rebuild_partition(
+                log, topics, new, partition, now, progress, archives=projection.keeps_archive
+            )
             now.done += 1
             progress(now)
         await new.finish()
@@ -80,28 +84,32 @@ async def _rebuild_partition(
     partition: Partition,
     now: RebuildProgress,
     progress: Callable[[RebuildProgress], None],
+    *,
+    archives: bool,
 ) -> None:
     source = TopicPartition(topics.transitions, partition)
     # The end before the state: so the state holds at least what the transitions up to there have done.
     end = await log.end_offset(source)
     state = await _read_state(log, TopicPartition(topics.state, partition), now.partitions)
+    told = await born_again(log, source, state.jobs) if archives else frozenset()
     is_first = True
     async with aclosing(scan(log, source, end)) as batches:
         async for records, next_offset in batches:
             entries = [entry_of(record) for record in records]
             if is_first:
-                await _restore(new, state, _before(entries, partition, records[0].offset))
+                await _restore(new, state, told, _before(entries, partition, records[0].offset))
                 now.jobs += len(state.jobs)
                 is_first = False
             await take_in(new.apply, partition, records, entries, next_offset)
             now.transitions += len(entries)
             progress(now)
     if is_first:
-        await _restore(new, state, Position(partition, state.last_sequence, end))
+        await _restore(new, state, frozenset(), Position(partition, state.last_sequence, end))
         now.jobs += len(state.jobs)
 
 
-async def _restore(new: Rebuild, state: PartitionState, position: Position) -> None:
+async def _restore(new: Rebuild, state: PartitionState, told: Container[JobId], position: Position) -> None:
+    """Write the state, but for the jobs that are left to the log to tell."""
     queues = [
         QueueSettings(
             queue=queue.name,
@@ -114,7 +122,7 @@ async def _restore(new: Rebuild, state: PartitionState, position: Position) -> N
         for queue in state.queues.values()
         if queue.has_settings
     ]
-    jobs = (RestoredJob(job, tuple(job.parents)) for job in state.jobs.values())
+    jobs = (RestoredJob(job, tuple(job.parents)) for job in state.jobs.values() if job.job_id not in told)
     await new.restore(queues, state.timetable.schedules.values(), jobs, position)
 
 
