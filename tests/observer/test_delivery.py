@@ -10,9 +10,14 @@ import pytest
 from tests.engine.house import eventually
 from tests.observer.stage import HASTY, NEVER, PARTITIONS, Seen, Stage
 
+from tidelog.app import App
 from tidelog.jobs import Retry
+from tidelog.log.topics import Topics
+from tidelog.observer import handlers
 from tidelog.observer.context import ObserverContext
+from tidelog.observer.keeping import keep_observing
 from tidelog.observer.lane import MOST_WAITING
+from tidelog.observer.observer import Observer
 from tidelog_events.transitions import Transition
 
 
@@ -139,6 +144,49 @@ async def test_a_handler_that_does_not_end_is_left_behind(stage: Stage, kind: st
         assert letter.error == "TimeoutError: the handler did not end within 0.05 s"
     finally:
         release.set()
+
+
+async def test_with_too_many_left_behind_it_waits_for_one_to_end(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(handlers, "MAX_LEFT_BEHIND", 2)
+    release = threading.Event()
+    seen = Seen()
+
+    def handle(context: ObserverContext) -> None:
+        seen.take(context)
+        if context.sequence < 2:
+            release.wait(NEVER)
+
+    await stage.partitions[0].enqueued(3)
+    try:
+        async with stage.observing(handle, timeout=0.02, retry=Retry(max_attempts=1)):
+            await eventually(lambda: "2 handlers hang after their timeout" in caplog.text)
+            assert seen.keys() == ["0-0", "0-1"]
+            release.set()
+            await eventually(lambda: seen.has("0-2"))
+    finally:
+        release.set()
+
+
+async def test_a_fault_in_an_observer_starts_a_new_one_and_loses_nothing(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    seen = Seen()
+    app = App()
+    app.observer("watch", start="beginning")(seen.handler())
+    [definition] = app.observers
+    await stage.partitions[0].enqueued(2)
+    log = await stage.cluster.connect()
+    wrong = Observer(log, Topics("not-there"), definition, settings=HASTY)
+    right = Observer(log, stage.topics, definition, settings=HASTY)
+    lives = iter([wrong, right])
+    stop = asyncio.Event()
+    keeping = asyncio.create_task(keep_observing("watch", lambda: next(lives), stop, pause_seconds=0.0))
+    await eventually(lambda: seen.keys() == ["0-0", "0-1"])
+    stop.set()
+    await keeping
+    assert "observer watch has failed" in caplog.text
 
 
 async def test_a_cancelled_handler_that_ends_is_not_left_behind(stage: Stage) -> None:

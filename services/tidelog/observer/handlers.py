@@ -13,6 +13,7 @@ import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Final
 
 from tidelog.daemon_threads import DaemonThreads
@@ -84,7 +85,8 @@ class _HandlerLoop:
             task.cancel()
 
     def _cancel_soon(self, task: asyncio.Task[FailureText | None]) -> None:
-        self._loop.call_soon_threadsafe(task.cancel)
+        with suppress(RuntimeError):  # it has ended just now, and its loop after it
+            self._loop.call_soon_threadsafe(task.cancel)
 
     def _done(self, run: _Run, task: asyncio.Task[FailureText | None]) -> None:
         self._running -= 1
