@@ -6,7 +6,18 @@ import orjson
 import pytest
 from tests.cli.running import Installation
 
-CHECKS = ["log", "postgres", "topics", "owners", "lag", "projection", "observers", "clock", "rejects"]
+CHECKS = [
+    "log",
+    "postgres",
+    "topics",
+    "owners",
+    "lag",
+    "projection",
+    "queues",
+    "observers",
+    "clock",
+    "rejects",
+]
 
 
 def test_a_running_installation_is_well(running: Installation) -> None:
