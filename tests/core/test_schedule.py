@@ -243,11 +243,14 @@ class TestTicking:
             "purged q/ended",
         ]
 
-    def test_only_so_many_tick_in_one_decision_and_the_rest_in_the_next(self) -> None:
-        """What one transaction writes is bounded; a large payload counts for more."""
+    @pytest.mark.parametrize(
+        "large", [{"payload": "p" * 50_000}, {"tags": [{f"{n:0200}": f"{n:0200}"} for n in range(32)]}]
+    )
+    def test_only_so_many_tick_in_one_decision_and_the_rest_in_the_next(self, large: WireObject) -> None:
+        """What one transaction writes is bounded; a large payload counts for more, and so do many tags."""
         state = PartitionState(Partition(0), 1)
         for name in "abc":
-            command = put_schedule(f"q/{name}", MINUTELY, payload="p" * 50_000)
+            command = put_schedule(f"q/{name}", MINUTELY, **large)
             decide(state, parse_command(command), Instant(0), (0,))
         now = Instant(60 * SECOND)
         ticked = []
@@ -256,6 +259,17 @@ class TestTicking:
             ticked.append([e.schedule_id for e in decision.outputs if isinstance(e, ScheduleTicked)])
 
         assert ticked == [["q/a"], ["q/b"], ["q/c"]]
+
+    def test_too_many_that_tick_every_second_take_turns(self) -> None:
+        state = PartitionState(Partition(0), 1)
+        for name in "abc":
+            decide(state, parse_command(put_schedule(f"q/{name}", "* * * * * *")), Instant(0), (0,))
+        ticked = []
+        for second in range(1, 7):
+            outputs = fire_timers(state, Instant(second * SECOND), 1).outputs
+            ticked += [event.schedule_id for event in events(outputs) if isinstance(event, ScheduleTicked)]
+
+        assert ticked == ["q/a", "q/b", "q/c", "q/a", "q/b", "q/c"]
 
 
 class TestNoOverlap:

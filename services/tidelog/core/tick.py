@@ -6,6 +6,7 @@ not gone through.
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Final
 
 from tidelog.core.decision import Decision
@@ -24,12 +25,17 @@ _LATE: Final = 60 * SECOND
 _TICKS_IN_TIME: Final = _LATE // SECOND + 1
 """As many as there can be that are due by now and not missed."""
 _WEIGHT_BYTES: Final = 1_024
-"""A schedule, and each job of it, counts once for every so many bytes of the payload that is written with it
-against what one decision may do."""
+"""A schedule, and each job of it, counts once for every so many bytes of the payload and the tags that are
+written with it against what one decision may do."""
+_BYTES_OF_A_CHARACTER: Final = 4
+"""In a tag, at most, but for control characters."""
 
 
 def tick_schedules(decision: Decision, limit: int) -> None:
-    """Settle the schedules that are due, by id; those that are over the limit come next."""
+    """Settle the schedules that are due, by id; those over the limit come first in the next decision.
+
+    Else those that tick every second would never let the others have their turn when there are too many.
+    """
     timetable = decision.state.timetable
     if timetable.is_outdated:
         _compute_anew(decision)
@@ -37,9 +43,15 @@ def tick_schedules(decision: Decision, limit: int) -> None:
     for schedule in due:
         if limit > 0:
             minted = settle(decision, schedule)
-            limit -= (1 + minted) * (1 + len(schedule.payload) // _WEIGHT_BYTES)
+            limit -= (1 + minted) * _weight(schedule)
         else:
-            timetable.index(schedule)
+            timetable.put_off(schedule)
+
+
+def _weight(schedule: ScheduleRecord) -> int:
+    texts = chain.from_iterable((tag,) if isinstance(tag, str) else tag for tag in schedule.tags)
+    size = len(schedule.payload) + _BYTES_OF_A_CHARACTER * sum(map(len, texts))
+    return 1 + size // _WEIGHT_BYTES
 
 
 def settle(decision: Decision, schedule: ScheduleRecord) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from typing import Final, TypeAlias
@@ -49,6 +50,7 @@ class Timetable:
     triggered: dict[tuple[ScheduleId, CommandId], JobId] = field(default_factory=dict)
     dirty: dict[ScheduleId, None] = field(default_factory=dict)
     _ticks: list[Tick] = field(default_factory=list)
+    _next_turn: ScheduleId | None = None
 
     @property
     def is_outdated(self) -> bool:
@@ -82,14 +84,25 @@ class Timetable:
             return now
         return self._ticks[0][0] if self._ticks else None
 
+    def put_off(self, schedule: ScheduleRecord) -> None:
+        """Leave one that was taken out as due to the next decision, which begins with the first such."""
+        if self._next_turn is None:
+            self._next_turn = schedule.schedule_id
+        self.index(schedule)
+
     def due(self, now: Instant) -> list[ScheduleRecord]:
-        """Take out the schedules that are due, by id."""
+        """Take out the schedules that are due, by id, or by id from the one on that was put off."""
         due: dict[ScheduleId, ScheduleRecord] = {}
         while self._ticks and self._ticks[0][0] <= now:
             tick = heappop(self._ticks)
             if self._is_next(tick):
                 due[tick[1]] = self.schedules[tick[1]]
-        return [due[schedule_id] for schedule_id in sorted(due)]
+        by_id = sorted(due)
+        if self._next_turn is not None:
+            turn = bisect_left(by_id, self._next_turn)
+            by_id = by_id[turn:] + by_id[:turn]
+            self._next_turn = None
+        return [due[schedule_id] for schedule_id in by_id]
 
     def note_birth(self, job: JobRecord, schedule_id: ScheduleId, command_id: CommandId | None) -> None:
         """A job of a schedule is there."""
