@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -62,6 +63,22 @@ def test_a_handler_of_another_shape_is_refused() -> None:
 
     for handler in (nothing, two, by_name):
         with pytest.raises(BadObserver, match="must take the transition"):
+            App().observer("a")(handler)
+
+
+def test_a_handler_that_yields_is_refused_for_nothing_would_run_it() -> None:
+    def yields(_transition: Transition) -> Iterator[int]:
+        yield 1
+
+    async def yields_too(_transition: Transition) -> AsyncIterator[int]:
+        yield 1
+
+    class Yields:
+        async def __call__(self, _transition: Transition) -> AsyncIterator[int]:
+            yield 1
+
+    for handler in (yields, yields_too, Yields()):
+        with pytest.raises(BadObserver, match="yields"):
             App().observer("a")(handler)
 
 

@@ -12,6 +12,7 @@ from tests.observer.stage import HASTY, NEVER, PARTITIONS, Seen, Stage
 
 from tidelog.app import App
 from tidelog.jobs import Retry
+from tidelog.log.port import MAX_RECORD_BYTES
 from tidelog.log.topics import Topics
 from tidelog.observer import handlers
 from tidelog.observer.context import ObserverContext
@@ -205,6 +206,27 @@ async def test_a_cancelled_handler_that_ends_is_not_left_behind(stage: Stage) ->
     assert cancelled.is_set()
 
 
+@pytest.mark.parametrize("how", ["SystemExit", "KeyboardInterrupt", "stop"])
+async def test_what_ends_an_event_loop_ends_no_observer(stage: Stage, how: str) -> None:
+    await stage.partitions[0].enqueued(2)
+    await stage.partitions[1].enqueued(1)
+    errors = {"SystemExit": SystemExit, "KeyboardInterrupt": KeyboardInterrupt}
+
+    async def child() -> None:
+        raise errors[how]
+
+    async def handle(context: ObserverContext) -> None:
+        if context.try_number == 1 and context.partition == 0:
+            if how == "stop":
+                asyncio.get_running_loop().stop()
+                raise ValueError(how)
+            await asyncio.gather(asyncio.create_task(child()))
+
+    async with stage.observing(handle) as observer:
+        await eventually(lambda: observer.counters.delivered == 3)
+    assert observer.counters.failed_tries == 2
+
+
 async def test_a_stop_lets_the_running_delivery_finish(stage: Stage) -> None:
     begun, release = threading.Event(), threading.Event()
     seen = Seen()
@@ -251,6 +273,19 @@ async def test_what_cannot_be_read_is_a_dead_letter(stage: Stage) -> None:
         await eventually(lambda: len(seen) == 1)
     [letter] = await stage.dead_letters()
     assert (letter.value, letter.sequence, letter.tries) == (b"{", None, 0)
+
+
+async def test_a_poison_as_large_as_a_record_may_be_is_in_nobodys_way(stage: Stage) -> None:
+    await stage.partitions[0].put_raw((b"q/1", b"x" * (MAX_RECORD_BYTES - 10)))
+    await stage.partitions[0].enqueued(1)
+    seen = Seen()
+    async with stage.observing(seen.handler()):
+        await eventually(lambda: len(seen) == 1)
+    [record] = await stage.dead_letter_records()
+    assert dict(record.headers)["truncated-from"] == b"999990"
+    assert set(record.value or b"") == {ord("x")}
+    [letter] = await stage.dead_letters()
+    assert (letter.identity, letter.sequence) == ((0, 0), None)
 
 
 async def test_an_unknown_version_stops_its_partition_and_names_it(

@@ -11,6 +11,7 @@ from tests.observer.stage import START, TOPICS, Seen, Stage
 
 from tidelog.log.port import TopicPartition
 from tidelog.observer.context import ObserverContext
+from tidelog.observer.dead_letters import RedriveRequest, home_of
 from tidelog.observer.letters import open_letters, request_redrive
 
 
@@ -59,6 +60,23 @@ async def test_what_is_unreadable_stays_a_letter(stage: Stage) -> None:
         await request_redrive(stage.log, TOPICS, "watch", actor="ann", at=START)
         await eventually(lambda: observer.counters.dead_lettered == 2)
     assert [letter.value for letter in await stage.dead_letters()] == [b"{", b"{"]
+
+
+async def test_a_request_that_means_what_does_not_exist_is_passed_over(stage: Stage) -> None:
+    topic = stage.topics.observer_dead_letters
+    home = home_of(topic, "watch", await stage.log.partitions(topic))
+    forged = RedriveRequest("watch", 10_000, "mallory", START)
+    producer = await stage.log.producer()
+    await producer.append([forged.record(home)], timeout=SECONDS)
+    await producer.close()
+    await stage.partitions[0].enqueued(1)
+    seen = Seen()
+    is_well = threading.Event()
+    async with stage.observing(seen.handler(failing=lambda _: not is_well.is_set())) as observer:
+        await eventually(lambda: observer.counters.dead_lettered == 1)
+        is_well.set()
+        assert await request_redrive(stage.log, stage.topics, "watch", actor="ann", at=START) == 1
+        await eventually(lambda: observer.counters.delivered == 1)
 
 
 async def test_letters_of_others_are_left_alone_and_a_letter_twice_is_delivered_once(stage: Stage) -> None:

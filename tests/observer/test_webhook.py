@@ -99,6 +99,47 @@ async def test_a_receiver_that_does_not_answer_is_given_up(stage: Stage) -> None
             await handler(delivery(stage))
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("Authorization", "Bearer hush\n", "The value of the header Authorization"),
+        ("Authorization", "Bearer hushé", "The value of the header Authorization"),
+        ("Authorization", " hush", "The value of the header Authorization"),
+        ("X-Number", 5, "The value of the header X-Number"),
+        ("X Y", "hush", "no name of a header"),
+        ("X\r\nY", "hush", "no name of a header"),
+        ("content-length", "1", "Tidelog's own"),
+        ("tidelog-signature", "v1=hush", "Tidelog's own"),
+    ],
+)
+def test_a_header_that_cannot_be_sent_is_refused_and_kept_secret(name: str, value: str, words: str) -> None:
+    with pytest.raises(BadObserver, match=words) as caught:
+        webhook("https://crm.example/", secret=SECRET, headers={name: value})
+    assert "hush" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("header", "value"),
+    [
+        ("Tidelog-Timestamp", "9" * 400),
+        ("Tidelog-Timestamp", "nan"),
+        ("Tidelog-Timestamp", "\uff11\uff12"),
+        ("Tidelog-Signature", "\udcff"),
+        ("Tidelog-Id", "\ud800"),
+        ("Tidelog-Id", "é"),
+    ],
+)
+def test_whatever_a_stranger_sends_is_a_bad_signature(header: str, value: str) -> None:
+    headers = {"Tidelog-Id": "0-0", "Tidelog-Timestamp": "1", "Tidelog-Signature": "v1=x", header: value}
+    with pytest.raises(BadSignature):
+        verify(SECRET, headers, b"{}")
+
+
+def test_authorities_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+    with pytest.raises(BadObserver, match=r"missing\.pem"):
+        webhook("https://crm.example/", secret=SECRET, ca_file=str(tmp_path / "missing.pem"))
+
+
 async def test_a_failed_post_is_tried_again_with_the_same_id(stage: Stage) -> None:
     answers = [b"503 Later\r\nContent-Length: 0\r\n\r\n", b"200 OK\r\nContent-Length: 0\r\n\r\n"]
     async with receiving(Receiver(answers)) as receiver:
@@ -137,6 +178,10 @@ async def test_with_the_job_and_with_a_body_that_is_cut(stage: Stage) -> None:
         ("https://", "must be an https:// address"),
         ("https://ann:hush@example.com/", "has a user or password"),
         ("https://example.com:no/", "cannot be read"),
+        ("https://exa\nmple.com/", "blanks or control characters"),
+        ("https://exa mple.com/", "blanks or control characters"),
+        ("https://xn--a.example/", "cannot be read"),
+        ("https://example.com/\ud800", "cannot be read"),
     ],
 )
 def test_only_https_addresses_are_taken(url: str, words: str) -> None:

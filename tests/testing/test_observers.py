@@ -90,5 +90,19 @@ async def test_plain_functions_and_dead_letters() -> None:
         assert caught.value.__notes__ == ["Raised by observer dead."]
 
 
+async def test_a_plain_function_that_hands_out_a_coroutine_fails_as_at_a_real_observer() -> None:
+    app, _ = an_app()
+
+    async def never_run(_transition: Transition) -> None: ...
+
+    app.observer("wrong", types=["queue_paused"], retry=Retry(1))(lambda transition: never_run(transition))
+    async with Harness(app) as h:
+        await h.pause("elsewhere")
+        await h.run_due()
+        assert [(found.observer_id, type(found.error)) for found in h.observer_failures] == [
+            ("wrong", TypeError)
+        ]
+
+
 def work_of(app: App, *, good: bool) -> JobRequest:
     return app.registry.find("work").job(good=good)

@@ -258,6 +258,13 @@ async def test_time_begins_where_it_is_said_and_never_goes_back() -> None:
         Harness(an_app(), partitions=0)
 
 
+@pytest.mark.parametrize("call", ["advance", "run_until_idle"])
+async def test_no_test_lasts_for_ever(call: str) -> None:
+    async with Harness(App()) as h:
+        with pytest.raises(ValueError, match="without an end"):
+            await getattr(h, call)(float("inf"))
+
+
 async def test_handlers_that_still_run_end_with_the_harness() -> None:
     ended: list[str] = []
     app = App()

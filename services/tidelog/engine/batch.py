@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from tidelog.core.changelog import InputPositions, position_change, take_changes
 from tidelog.core.decision import Decision
 from tidelog.core.link import encode_link, target_of
 from tidelog.core.state import PartitionState
-from tidelog.log.port import MAX_RECORD_BYTES, NewRecord, Record
+from tidelog.log.cutting import cut_to_fit
+from tidelog.log.port import NewRecord, Record
 from tidelog.log.topics import Topics
 from tidelog_events.codec import encode_answer, encode_transition
 from tidelog_events.identity import JobId, Partition, ScheduleId, partition_of, queue_of
@@ -17,9 +16,6 @@ from tidelog_events.transitions import JobFact, Purged, QueueFact, ScheduleFact,
 
 MESSAGE = ("message", b"1")
 """The header that tells a message between partitions from a command that was sent on."""
-
-_KEPT_KEY_BYTES = 1_024
-"""Of the key of a reject that must be cut; queue names and ids are shorter."""
 
 
 class Batch:
@@ -111,18 +107,14 @@ class Batch:
 
         What the headers push over the log's bound is cut; the original stands where they say.
         """
-        headers = [
+        headers = (
             ("reason", reason.encode()),
             ("topic", record.topic.encode()),
             ("partition", str(record.partition).encode()),
             ("offset", str(record.offset).encode()),
-        ]
-        key, value = record.key, record.value
-        if record_bytes(key, value, headers) > MAX_RECORD_BYTES:
-            headers.append(("truncated-from", str(len(value or b"")).encode()))
-            key = key and key[:_KEPT_KEY_BYTES]
-            value = value and value[: MAX_RECORD_BYTES - record_bytes(key, None, headers)]
-        self._append(self._topics.rejects, 0, key, value, tuple(headers))
+        )
+        kept = cut_to_fit(NewRecord(self._topics.rejects, 0, record.key, record.value, headers))
+        self._append(*kept)
 
     def records(self, state: PartitionState, positions: InputPositions) -> list[NewRecord]:
         """All records of the transaction, with what changed in the state and how far the input was read."""
@@ -141,11 +133,6 @@ class Batch:
     ) -> None:
         self._records.append(NewRecord(topic, partition, key, value, headers))
         self.size += len(value or b"")
-
-
-def record_bytes(key: bytes | None, value: bytes | None, headers: Iterable[tuple[str, bytes]] = ()) -> int:
-    """What counts against the log's bound for one record."""
-    return len(key or b"") + len(value or b"") + sum(len(name) + len(text) for name, text in headers)
 
 
 def _other_key(event: Transition) -> str:

@@ -7,7 +7,8 @@ import logging
 from tidelog.core.decide import decide, home_partition, receive
 from tidelog.core.link import UnreadableMessage, decode_link
 from tidelog.core.state import PartitionState
-from tidelog.engine.batch import MESSAGE, Batch, record_bytes
+from tidelog.engine.batch import MESSAGE, Batch
+from tidelog.log.cutting import record_bytes
 from tidelog.log.port import MAX_RECORD_BYTES, Record
 from tidelog.log.topics import Topics
 from tidelog_events.commands import Command

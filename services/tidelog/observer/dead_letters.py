@@ -12,6 +12,7 @@ from typing import Final, Self
 import orjson
 
 from tidelog.failure import FailureText
+from tidelog.log.cutting import cut_to_fit
 from tidelog.log.port import NewRecord, Record, TopicPartition
 from tidelog_events.identity import partition_of
 from tidelog_events.instants import Instant, NotAnInstant, format_instant, parse_instant
@@ -28,7 +29,7 @@ class DeadLetter:
 
     Attributes:
         observer_id: which one.
-        value: the transition as it stands in the log, to the byte.
+        value: the transition as it stands in the log, to the byte; the beginning of one that is too large.
         partition, offset: where it stands there.
         sequence: of the transition; None when it cannot be read.
         error, detail: why it was given up on.
@@ -54,7 +55,7 @@ class DeadLetter:
         return self.partition, self.offset
 
     def record(self, home: TopicPartition) -> NewRecord:
-        """The record to append."""
+        """The record to append; cut if the log could not take it, so that nothing is in the way for ever."""
         headers = {
             _KIND: _DEAD_LETTER,
             "observer": self.observer_id.encode(),
@@ -68,7 +69,7 @@ class DeadLetter:
             "redrives": b"%d" % self.redrives,
         }
         key = self.observer_id.encode()
-        return NewRecord(home.topic, home.partition, key, self.value, tuple(headers.items()))
+        return cut_to_fit(NewRecord(home.topic, home.partition, key, self.value, tuple(headers.items())))
 
     @classmethod
     def read(cls, record: Record) -> Self | None:

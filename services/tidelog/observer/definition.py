@@ -52,9 +52,25 @@ class ObserverDefinition:
     is_async: bool
     takes: tuple[bool, ...]
 
-    def call(self, context: ObserverContext) -> object:
-        """Call the handler: what it returns, which is an awaitable when it is async."""
-        return self.function(*(context if wanted else context.transition for wanted in self.takes))
+    async def call(self, context: ObserverContext) -> None:
+        """Call the handler to its end, on the event loop that runs. Raises what it raises."""
+        value = self.function(*self._arguments(context))
+        if inspect.isawaitable(value):
+            await value
+
+    def call_in_thread(self, context: ObserverContext) -> None:
+        """Call a handler that is a plain function. Raises what it raises.
+
+        Raises:
+            TypeError: it returned a coroutine, which nobody would run: the event would pass for told.
+        """
+        value = self.function(*self._arguments(context))
+        if inspect.iscoroutine(value):
+            value.close()
+            raise TypeError("a handler that is no `async def` returned a coroutine")
+
+    def _arguments(self, context: ObserverContext) -> Iterator[object]:
+        return (context if wanted else context.transition for wanted in self.takes)
 
 
 class ObserverRegistry:
@@ -117,6 +133,10 @@ def declare_observer(
     _check_start(what, start)
 
     def decorate(function: HandlerT) -> HandlerT:
+        if _yields(function):
+            raise BadObserver(
+                f"{_where(function)}, the handler of {what}, yields, so that nothing would run it."
+            )
         register(
             ObserverDefinition(
                 observer_id=ObserverId(observer_id),
@@ -148,6 +168,13 @@ def _check_start(what: str, start: object) -> None:
 def _is_async(function: Handler) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
         getattr(function, "__call__", None)  # noqa: B004  an object that is called may have an async one
+    )
+
+
+def _yields(function: Handler) -> bool:
+    return any(
+        inspect.isgeneratorfunction(one) or inspect.isasyncgenfunction(one)
+        for one in (function, getattr(function, "__call__", None))  # noqa: B004  as above
     )
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import inspect
 import logging
 import threading
 from collections.abc import Callable
@@ -60,6 +59,7 @@ class _HandlerLoop:
     """An event loop on a daemon thread, which ends when it is retired and nothing runs on it any more."""
 
     def __init__(self, name: str) -> None:
+        self._name = name
         self._loop = asyncio.new_event_loop()
         self._running = 0
         self._is_retired = False
@@ -101,10 +101,19 @@ class _HandlerLoop:
     def _main(self) -> None:
         asyncio.set_event_loop(self._loop)
         try:
-            self._loop.run_forever()
+            # Until it is retired. A handler may stop the loop, and asyncio ends it when a task that a handler
+            # started raises SystemExit or KeyboardInterrupt: that task's failure, and not the other ones'.
+            while not self._is_retired or self._running:
+                self._run()
         finally:
             self._loop.run_until_complete(_end_what_is_left())
             self._loop.close()
+
+    def _run(self) -> None:
+        try:
+            self._loop.run_forever()
+        except (SystemExit, KeyboardInterrupt):
+            _logger.exception("%s: a task that a handler started has ended so", self._name)
 
 
 async def _end_what_is_left() -> None:
@@ -197,9 +206,7 @@ class Handlers:
 
 async def _outcome(definition: ObserverDefinition, context: ObserverContext) -> FailureText | None:
     try:
-        value = definition.call(context)
-        if inspect.isawaitable(value):
-            await value
+        await definition.call(context)
     except BaseException as error:  # noqa: BLE001  whatever a handler raises is the outcome of its try
         return failure_text(error)
     return None
@@ -218,11 +225,7 @@ def _cannot_be_stopped() -> None:
 
 def _call(definition: ObserverDefinition, context: ObserverContext) -> FailureText | None:
     try:
-        value = definition.call(context)
-        if inspect.iscoroutine(value):
-            value.close()
-            message = "TypeError: a handler that is no `async def` returned a coroutine"
-            return FailureText(message, message)
+        definition.call_in_thread(context)
     except BaseException as error:  # noqa: BLE001  whatever a handler raises is the outcome of its try
         return failure_text(error)
     return None

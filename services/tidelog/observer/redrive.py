@@ -95,7 +95,7 @@ class Redriver:
                     if (
                         request is not None
                         and request.observer_id == self._definition.observer_id
-                        and request.through >= position
+                        and position <= request.through < record.offset
                     ):
                         position = await self._carry_out(member, home, position, request, stop)
                         if position <= request.through:

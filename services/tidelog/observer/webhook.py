@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import re
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -36,6 +37,14 @@ _MIN_SECRET_BYTES: Final = 16
 _SHOWN_CHARS: Final = 300
 _LOCAL: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 _LARGE_FIELDS: Final = ("payload", "output", "failure_detail")
+_OWN_HEADERS: Final = frozenset(
+    ("connection", "content-length", "content-type", "transfer-encoding", "user-agent")
+) | {name.lower() for name in (ID_HEADER, EVENT_HEADER, TIMESTAMP_HEADER, SIGNATURE_HEADER)}
+_HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HEADER_VALUE: Final = re.compile(r"([!-~]([ -~\t]*[!-~])?)?")
+_PRINTABLE: Final = re.compile(r"[ -~]*")
+_SECONDS: Final = re.compile(r"[0-9]{1,12}")
+_BLANK_OR_CONTROL: Final = re.compile(r"[\x00-\x20\x7f-\xa0\s]")
 
 
 class WebhookRefused(TidelogError):
@@ -73,28 +82,30 @@ def webhook(
         url: an `https://` address without user and password.
         secret: shared with the receiver, at least 16 bytes.
         timeout: seconds for the whole of one request; keep it under the observer's own.
-        headers: more headers, such as `Authorization`.
+        headers: more headers, such as `Authorization`. Those that say how the body is sent or signed are
+            Tidelog's own.
         allow_http_localhost: let `http://` to this very host pass, for development.
         ca_file: PEM of the authorities to trust instead of the public ones.
         with_job: send the job as it was right after the transition, with its payload and tags.
 
     Raises:
-        BadObserver: the address, the secret or the timeout cannot be used.
+        BadObserver: the address, the secret, the timeout, a header or the authorities cannot be used.
     """
     _check_address(url, allow_http_localhost=allow_http_localhost)
     key = secret.encode() if isinstance(secret, str) else secret
     if len(key) < _MIN_SECRET_BYTES:
         raise BadObserver(f"The secret of the webhook has {len(key)} bytes; use {_MIN_SECRET_BYTES} or more.")
-    if timeout <= 0:
+    if not timeout > 0:
         raise BadObserver(f"The timeout of the webhook is {timeout} s; it must be more than 0 s.")
-    tls = httpx.create_ssl_context() if ca_file is None else ssl.create_default_context(cafile=ca_file)
+    more = _checked_headers(headers or {})
+    tls = httpx.create_ssl_context() if ca_file is None else _trusting(ca_file)
 
     async def post(ctx: ObserverContext) -> None:
         record = await ctx.job() if with_job else None
         body = _body(ctx, None if record is None else to_wire(record))
         timestamp = str(int(time.time()))
         sent = {
-            **(headers or {}),
+            **more,
             "Content-Type": "application/json",
             "User-Agent": "tidelog-webhook",
             ID_HEADER: ctx.idempotency_key,
@@ -142,15 +153,18 @@ def verify(
         event_id = found[ID_HEADER.lower()]
         timestamp = found[TIMESTAMP_HEADER.lower()]
         given = found[SIGNATURE_HEADER.lower()]
-        age = abs((time.time() if now is None else now) - int(timestamp))
     except KeyError as error:
         raise BadSignature(f"The header {error.args[0]} is missing.") from None
-    except ValueError:
-        raise BadSignature(f"{TIMESTAMP_HEADER} is no number of seconds.") from None
+    # A stranger wrote these: nothing but `BadSignature` may come of them, whatever they are.
+    if not _SECONDS.fullmatch(timestamp):
+        raise BadSignature(f"{TIMESTAMP_HEADER} is no number of seconds.")
+    if not _PRINTABLE.fullmatch(event_id) or not _PRINTABLE.fullmatch(given):
+        raise BadSignature(f"{ID_HEADER} and {SIGNATURE_HEADER} are printable ASCII.")
     key = secret.encode() if isinstance(secret, str) else secret
     # The signature first: what a stranger writes must not even tell the clock's difference.
-    if not hmac.compare_digest(sign(key, event_id, timestamp, body).encode(), given.encode()):
+    if not hmac.compare_digest(sign(key, event_id, timestamp, body), given):
         raise BadSignature("The signature is not that of this body under this secret.")
+    age = abs((time.time() if now is None else now) - int(timestamp))
     if age > tolerance_seconds:
         raise BadSignature(
             f"The request was signed {age:.0f} s from now; {tolerance_seconds:g} s are allowed."
@@ -200,10 +214,14 @@ def _body(ctx: ObserverContext, job: dict[str, object] | None) -> bytes:
 
 
 def _check_address(url: str, *, allow_http_localhost: bool) -> None:
+    # Of blanks and control characters one reader of addresses makes this, and another one that.
+    if _BLANK_OR_CONTROL.search(url):
+        raise BadObserver("The address of the webhook has blanks or control characters; percent-encode them.")
     try:
         parts = urlsplit(url)
         host, _port = parts.hostname, parts.port
-    except ValueError as error:
+        _host = httpx.URL(url).host
+    except (ValueError, httpx.InvalidURL) as error:
         raise BadObserver(f"The address of the webhook cannot be read: {error}.") from None
     if not host or parts.scheme not in {"http", "https"}:
         raise BadObserver(f"The address of the webhook is {_place(url)!r}; it must be an https:// address.")
@@ -214,6 +232,32 @@ def _check_address(url: str, *, allow_http_localhost: bool) -> None:
             f"The address of the webhook, {_place(url)}, is not https://. Only for this very host, and with "
             "allow_http_localhost=True, http:// passes."
         )
+
+
+def _checked_headers(headers: Mapping[str, object]) -> dict[str, str]:
+    """The headers, if they can be sent. A value may be a secret, and is in no message; nor is it in one of
+    httpx, which is handed nothing that it would refuse.
+    """
+    checked: dict[str, str] = {}
+    for name, value in headers.items():
+        if not _HEADER_NAME.fullmatch(name):
+            raise BadObserver(f"{name!r} is no name of a header for the webhook.")
+        if name.lower() in _OWN_HEADERS:
+            raise BadObserver(f"The header {name} of the webhook is Tidelog's own; leave it out.")
+        if not isinstance(value, str) or not _HEADER_VALUE.fullmatch(value):
+            raise BadObserver(
+                f"The value of the header {name} of the webhook must be printable ASCII, without blanks or "
+                "line breaks around it (a file that was read often ends with one: strip it)."
+            )
+        checked[name] = value
+    return checked
+
+
+def _trusting(ca_file: str) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=ca_file)
+    except OSError as error:
+        raise BadObserver(f"The authorities of the webhook, {ca_file}, cannot be read: {error}.") from None
 
 
 def _place(url: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
+from math import inf
 from typing import Final, Self, Unpack
 
 from tidelog.app import App
@@ -169,9 +170,9 @@ class Harness:
             How many attempts have ended.
 
         Raises:
-            ValueError: the time is negative.
+            ValueError: the time is negative, or no time at all (infinity).
         """
-        span = seconds.total_seconds() if isinstance(seconds, timedelta) else seconds
+        span = _in_seconds(seconds)
         if not span >= 0:
             raise ValueError(f"time cannot go back: advance({seconds!r})")
         before = self._world.attempts
@@ -202,7 +203,7 @@ class Harness:
         Raises:
             HarnessError: after `max_seconds` there are still jobs to run; they are named.
         """
-        bound = max_seconds.total_seconds() if isinstance(max_seconds, timedelta) else max_seconds
+        bound = _in_seconds(max_seconds)
         before = self._world.attempts
         await self._world.run_until_idle(bound)
         return self._world.attempts - before
@@ -384,3 +385,10 @@ class Harness:
         """Assert that a job has succeeded, and what its handler returned, as JSON has it."""
         __tracebackhide__ = True
         return self._assertions.output(job_id, output)
+
+
+def _in_seconds(span: float | timedelta) -> float:
+    seconds = span.total_seconds() if isinstance(span, timedelta) else span
+    if seconds == inf:
+        raise ValueError("a test has no time without an end; say how many seconds may pass")
+    return seconds

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -136,7 +135,7 @@ class VirtualObservers:
     def _in_thread(self, definition: ObserverDefinition, context: ObserverContext, ended: _Ended) -> None:
         error: BaseException | None = None
         try:
-            definition.call(context)
+            definition.call_in_thread(context)
         except BaseException as raised:  # noqa: BLE001  whatever a handler raises is the outcome of its try
             error = raised
         self._loop.call_soon_threadsafe(ended.by, error)
@@ -186,9 +185,7 @@ class _Ended:
 
 async def _awaited(definition: ObserverDefinition, context: ObserverContext) -> BaseException | None:
     try:
-        result = definition.call(context)
-        if inspect.isawaitable(result):
-            await result
+        await definition.call(context)
     except BaseException as error:  # noqa: BLE001  whatever a handler raises is the outcome of its try
         return error
     return None
