@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 from tests.client.core_engine import PARTITIONS, TOPICS, CoreEngine, ProbedLog, until
+from tests.conformance.cluster import read_to_end
 
 from tidelog.client.client import Client
 from tidelog.client.errors import (
@@ -154,6 +155,29 @@ async def test_an_outcome_that_stays_unknown_is_said_and_may_be_repeated(
     log.failures = []
     with pytest.raises(BatchIncomplete):
         await client.enqueue_many(caught.value.jobs, atomic=True, timeout=0.05)
+
+
+async def test_answers_show_that_a_transaction_stands(
+    client: Client, engine: CoreEngine, log: ProbedLog
+) -> None:
+    log.failures = [(OutcomeUnknown("no answer"), True), *[(LogUnavailable("away"), False)] * 50]
+    jobs = spread()
+    assert await client.enqueue_many(jobs, atomic=True) == [job.job_id for job in jobs]
+    assert len(engine.commands) == 10
+
+
+async def test_what_is_unconfirmed_is_held_as_it_was_sent(client: Client, log: ProbedLog) -> None:
+    """Descriptions too, whose ids were minted on the way: to enqueue them again makes no other jobs."""
+    log.failures = [(OutcomeUnknown("no answer"), True), *[(LogUnavailable("away"), False)] * 50]
+    plain = JobRequest("send", b"null", QueueName("default"), DEFAULT_RETRY)
+    with pytest.raises(BatchUnconfirmed) as caught:
+        await client.enqueue_many(
+            [plain, NewJob("x", parents=["default/p"]), plain], atomic=True, timeout=0.1
+        )
+    commands = [await read_to_end(log, TOPICS.commands, number) for number in range(PARTITIONS)]
+    sent = {record.value for records in commands for record in records}
+    assert len(sent) == 3
+    assert {job.encoded(client.client_id) for job in caught.value.jobs} == sent
 
 
 async def test_without_a_log_nothing_was_sent(client: Client, log: ProbedLog) -> None:

@@ -134,9 +134,10 @@ def test_a_link_waits_for_commands_that_stood_before_it() -> None:
     world.enqueue(CHILD, PARENT)
     world.deliver(until=7)  # the parent's enqueue is among the commands up to 7
     world.restart()
-    world.enqueue(PARENT)
     world.caught_up(1, 6)
-    assert world.results == {PARENT: "Ok"}
+    world.deliver_all()
+    assert world.results == {}
+    world.enqueue(PARENT)
     world.caught_up(1, 7)
     world.deliver_all()
     assert world.results[CHILD] == "Ok"
@@ -291,3 +292,18 @@ def test_a_job_knows_its_parents_in_the_order_in_which_it_named_them() -> None:
         jobs = world.states[0].jobs
         assert [tuple(jobs[JobId(f"f/c{number}")].parents) for number in range(3)] == named
         world.restart()
+
+
+def test_an_answer_to_an_earlier_admission_of_an_id_is_not_taken_for_one_to_this() -> None:
+    world = World()
+    world.enqueue(CHILD, PARENT)
+    world.deliver()  # the link: there is no such parent yet
+    late = world.messages[0]
+    world.deliver_all()
+    assert world.results[CHILD] == "UnknownParent"
+
+    world.enqueue(PARENT)
+    world.enqueue(CHILD, PARENT)
+    world.messages.appendleft(late)
+    world.deliver_all()
+    assert (world.results[CHILD], world.state(CHILD)) == ("Ok", JobState.AWAITING_PARENT)

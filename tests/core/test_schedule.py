@@ -105,6 +105,27 @@ class TestPutting:
             f"enqueued {tick_id(60)}",
         ]
 
+    @pytest.mark.parametrize(
+        "changed",
+        [
+            {"cron": "*/2 * * * *"},
+            {"time_zone": "Europe/Berlin"},
+            {"wire_name": "other"},
+            {"payload": [2]},
+            {"tags": ["other"]},
+            {"retry": {"max_attempts": 4}},
+            {"catch_up": "Coalesce"},
+            {"no_overlap": True},
+        ],
+    )
+    def test_one_that_differs_in_anything_is_put(self, changed: WireObject) -> None:
+        script = Script()
+        definition = put_schedule("q/s", MINUTELY, payload=[1], tags=["t"], retry={"max_attempts": 3})
+        script.do(0, definition)
+
+        assert script.do(1, definition | {"command_id": "again"}).steps == []
+        assert script.do(2, definition | changed).steps == ["schedule_put q/s"]
+
     def test_missed_ticks_of_the_old_definition_are_settled_first(self) -> None:
         """An engine fires only so many timers before it looks at commands."""
         state = PartitionState(Partition(0), 1)

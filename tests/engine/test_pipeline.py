@@ -27,6 +27,7 @@ class WatchedReader(Reader):
         self._log.turns += 1
         records = await self._reader.read(max_records=max_records, timeout=timeout)
         self._log.read += len(records)
+        self._log.returned += 1
         return records
 
     def position(self, tp: TopicPartition) -> int:
@@ -50,13 +51,13 @@ class WatchedLog(FaultyLog):
 
     Attributes:
         read, decided: commands that were, since the log was opened.
-        turns: how often the engine began to read.
+        turns, returned: how often the engine began to read, and had something or nothing from it.
     """
 
     def __init__(self, log: Log, held: Held) -> None:
         super().__init__(log, once(held, TOPICS.transitions))
         self.held = held
-        self.read = self.decided = self.turns = 0
+        self.read = self.decided = self.turns = self.returned = 0
 
     async def reader(
         self, offsets: Mapping[TopicPartition, int], isolation: Isolation = Isolation.COMMITTED
@@ -160,6 +161,21 @@ async def test_a_stop_lets_both_batches_end(house: House, cluster: Cluster) -> N
     async with running(engine):
         await decide_behind_a_commit(house, log)
         asyncio.get_running_loop().call_soon(log.held.let_go.set)
+    assert await house.steps() == STEPS
+    assert answered(await house.replies()) == ONCE_EACH
+
+
+async def test_what_is_decided_ends_also_when_nothing_more_is_read(house: House, cluster: Cluster) -> None:
+    """The loop is over while the first commit is still under way."""
+    log = await watched(cluster)
+    processor = house.processor(log)
+    task = asyncio.create_task(processor.serve())
+    await decide_behind_a_commit(house, log)
+    processor.stop()
+    await eventually(lambda: log.returned == log.turns)
+    log.held.let_go.set()
+    async with asyncio.timeout(SECONDS):
+        await task
     assert await house.steps() == STEPS
     assert answered(await house.replies()) == ONCE_EACH
 

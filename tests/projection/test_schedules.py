@@ -231,3 +231,19 @@ async def test_a_rebuild_takes_schedules_from_the_state(
     [view] = await projection.schedules()
     assert (view.skipped_count, view.put_by) == (5, "nul\u2400")
     assert [skip.tick for skip in await projection.schedule_skips(NIGHTLY)] == [story.state.now]
+
+
+async def test_what_a_row_has_in_it_already_is_not_counted_again(projection: Projection) -> None:
+    """After a rebuild rows are ahead of the position, and a batch may hold events of before and after."""
+    story = Story()
+    put(story, no_overlap=True)
+    story.pass_time(5 * HOUR)
+    log = await new_log()
+    await append(log, story.changelog(TOPICS))
+    await rebuild(log, TOPICS, projection)
+    assert (await viewed(projection, story)).skipped_count == 4
+    async with projection.postgres.session() as connection:
+        await connection.execute("UPDATE tidelog.projection_position SET sequence = -1, next_offset = 0")
+    story.pass_time(2 * HOUR)
+    await projection.apply(batch_of(story.events))
+    assert (await viewed(projection, story)).skipped_count == 6
