@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from tidelog.settings import Settings, SettingsError
     from tidelog.why.answer import Reason, ReasonCode, Why
     from tidelog.worker.context import JobContext
+    from tidelog.worker.signature import DefinitionError
+    from tidelog.worker.verdicts import GiveUp, TryAgain
     from tidelog_events.errors import TidelogError
     from tidelog_events.record import JobRecord
     from tidelog_events.replies import Result
@@ -58,7 +60,9 @@ __all__ = [
     "Client",
     "ClientClosed",
     "CommandRefused",
+    "DefinitionError",
     "DependencyMode",
+    "GiveUp",
     "InvalidCommand",
     "JobContext",
     "JobRecord",
@@ -87,6 +91,7 @@ __all__ = [
     "TidelogError",
     "TooManyParents",
     "Transition",
+    "TryAgain",
     "UnexpectedReply",
     "UnknownParent",
     "WaitTimeout",
@@ -111,6 +116,8 @@ _HOMES = (
     "tidelog.settings",
     "tidelog.why.answer",
     "tidelog.worker.context",
+    "tidelog.worker.signature",
+    "tidelog.worker.verdicts",
     "tidelog_events.errors",
     "tidelog_events.record",
     "tidelog_events.replies",

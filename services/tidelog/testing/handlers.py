@@ -23,6 +23,7 @@ from tidelog.worker.context import CancelSignal
 from tidelog.worker.messages import Began, Ended, LeaseKey
 from tidelog.worker.surroundings import Surroundings
 from tidelog_events.identity import JobId
+from tidelog_events.instants import Instant
 from tidelog_events.replies import Grant
 
 _logger = logging.getLogger("tidelog.testing")
@@ -79,6 +80,9 @@ class VirtualSurroundings(Surroundings):
         self.ended = 0
 
     # What the runner asks for
+
+    def now(self) -> Instant:
+        return self._timers.after(0)
 
     def cancel_signal(self, grant: Grant) -> CancelSignal:
         attempt = self._new_attempt(f"{grant.job_id} ({grant.wire_name})")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from tidelog.failure import FailureText
+from tidelog.worker.verdicts import BY_POLICY, NextDue
 from tidelog_events.bounds import MAX_OUTPUT_BYTES, cut_text
 from tidelog_events.commands import CancelledOutcome, Failure, Outcome, ReturnedOutcome, Success, Unroutable
 from tidelog_events.jsontext import JsonBytes
@@ -34,9 +35,11 @@ def succeeded(grant: Grant, output: JsonBytes, tags: tuple[Tag, ...] = ()) -> Su
     )
 
 
-def failed(grant: Grant, failure: FailureText, tags: tuple[Tag, ...] = ()) -> Failure:
-    """The attempt failed; the job's own retry policy decides what follows."""
-    return Failure.model_construct(
+def failed(
+    grant: Grant, failure: FailureText, tags: tuple[Tag, ...] = (), *, due: NextDue = BY_POLICY
+) -> Failure:
+    """The attempt failed; the job is due again at `due`, or never again when that is None."""
+    row = Failure.model_construct(
         job_id=grant.job_id,
         attempt=grant.attempt,
         lease=grant.lease,
@@ -45,6 +48,9 @@ def failed(grant: Grant, failure: FailureText, tags: tuple[Tag, ...] = ()) -> Fa
         failure_detail=failure.detail,
         add_tags=tags,
     )
+    if due is not BY_POLICY:
+        row.next_due = due
+    return row
 
 
 def timed_out(grant: Grant, seconds: float, tags: tuple[Tag, ...] = ()) -> Failure:

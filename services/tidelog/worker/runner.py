@@ -21,6 +21,7 @@ from tidelog.worker.handover import LoopCalls
 from tidelog.worker.messages import Began, Ended, LeaseKey, StopReason
 from tidelog.worker.registry import JobRegistry, Unroutable, decode
 from tidelog.worker.surroundings import Surroundings
+from tidelog.worker.verdicts import next_due
 from tidelog_events.commands import Outcome
 from tidelog_events.instants import Instant
 from tidelog_events.replies import Grant
@@ -188,7 +189,8 @@ class Runner:
         self._surroundings.raised(run.grant, error)
         text = failure_text(error)
         _logger.warning("Attempt %d of %s failed: %s", run.grant.attempt, run.grant.job_id, text.error)
-        return outcomes.failed(run.grant, text, run.context.added_tags)
+        due = next_due(error, self._surroundings.now())
+        return outcomes.failed(run.grant, text, run.context.added_tags, due=due)
 
 
 def _cancel(run: _Run) -> None:

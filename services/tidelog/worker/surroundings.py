@@ -11,8 +11,10 @@ import contextvars
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+from tidelog.clock import wall_clock
 from tidelog.daemon_threads import DaemonThreads, Work
 from tidelog.worker.context import CancelSignal
+from tidelog_events.instants import Instant
 from tidelog_events.replies import Grant
 
 T = TypeVar("T")
@@ -41,6 +43,10 @@ class Surroundings:
     def cancel_signal(self, grant: Grant) -> CancelSignal:  # noqa: ARG002  for surroundings that tell jobs apart
         """The `ctx.cancelled` of an attempt."""
         return CancelSignal()
+
+    def now(self) -> Instant:
+        """The time that handlers live in."""
+        return wall_clock()
 
     def raised(self, grant: Grant, error: BaseException) -> None:
         """An attempt failed by that exception. Called where it ran, before its outcome is told."""
