@@ -92,8 +92,31 @@ class FaultyWriter(Writer):
         await self._writer.close()
 
 
+class FaultyProducer(Producer):
+    def __init__(self, producer: Producer, on_append: OnAppend) -> None:
+        self._producer = producer
+        self._on_append = on_append
+
+    async def append(self, records: Sequence[NewRecord], *, timeout: float) -> list[int]:
+        match self._on_append(records):
+            case Fault.REFUSED:
+                raise LogUnavailable("The log did not answer.")
+            case Fault.LOST:
+                raise OutcomeUnknown("No answer came.")
+            case Fault.UNACKNOWLEDGED:
+                await self._producer.append(records, timeout=timeout)
+                raise OutcomeUnknown("No answer came.")
+            case None:
+                return await self._producer.append(records, timeout=timeout)
+            case other:
+                raise NotImplementedError(other)
+
+    async def close(self) -> None:
+        await self._producer.close()
+
+
 class FaultyLog(Log):
-    """Another log, but for what its writers do."""
+    """Another log, but for what its writers and producers do."""
 
     def __init__(self, log: Log, on_append: OnAppend) -> None:
         self._log = log
@@ -128,7 +151,7 @@ class FaultyLog(Log):
         return await self._log.end_offset(tp, isolation)
 
     async def producer(self) -> Producer:
-        return await self._log.producer()
+        return FaultyProducer(await self._log.producer(), self._on_append)
 
     async def writer(
         self, transactional_id: str, *, transaction_seconds: float = TRANSACTION_SECONDS

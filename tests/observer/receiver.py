@@ -28,10 +28,12 @@ class Receiver:
     Attributes:
         answers: status lines with headers and body, one after another; the last one stays.
         hangs: whether it takes requests and answers nothing.
+        is_endless: whether its answer goes on as long as anybody reads it.
     """
 
     answers: list[bytes] = field(default_factory=lambda: [b"204 No Content\r\n\r\n"])
     hangs: bool = False
+    is_endless: bool = False
     url: str = ""
     requests: list[Request] = field(default_factory=list)
     _connections: set[asyncio.Task[object]] = field(default_factory=set)
@@ -63,6 +65,10 @@ class Receiver:
         else:
             answer = self.answers[0] if len(self.answers) == 1 else self.answers.pop(0)
             writer.write(b"HTTP/1.1 " + answer)
+        with suppress(OSError):  # it has heard enough
+            while self.is_endless:
+                writer.write(b"x" * 4_096)
+                await writer.drain()
 
 
 @asynccontextmanager

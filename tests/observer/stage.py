@@ -209,6 +209,7 @@ class Stage:
         start: Literal["beginning", "now"] | datetime = "beginning",
         retry: Retry = AT_ONCE,
         share: int | None = PARTITIONS,
+        log: Log | None = None,
         **options: Any,
     ) -> AsyncIterator[Observer]:
         """A running observer with a connection of its own, stopped at the end as SIGTERM does.
@@ -218,7 +219,8 @@ class Stage:
         app = App()
         app.observer(observer_id, start=start, retry=retry, **options)(handler)
         [definition] = app.observers
-        observer = Observer(await self.cluster.connect(), self.topics, definition, settings=settings)
+        log = log or await self.cluster.connect()
+        observer = Observer(log, self.topics, definition, settings=settings)
         stop = asyncio.Event()
         task = asyncio.create_task(observer.run(stop))
         try:

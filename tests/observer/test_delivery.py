@@ -7,6 +7,7 @@ import threading
 from dataclasses import replace
 
 import pytest
+from tests.engine.faults import Fault, FaultyLog, once
 from tests.engine.house import eventually
 from tests.observer.stage import HASTY, NEVER, PARTITIONS, Seen, Stage
 
@@ -275,6 +276,18 @@ async def test_what_cannot_be_read_is_a_dead_letter(stage: Stage) -> None:
     assert (letter.value, letter.sequence, letter.tries) == (b"{", None, 0)
 
 
+@pytest.mark.parametrize("fault", [Fault.REFUSED, Fault.LOST, Fault.UNACKNOWLEDGED])
+async def test_nothing_goes_on_before_the_dead_letter_is_written(stage: Stage, fault: Fault) -> None:
+    await stage.partitions[0].enqueued(2)
+    seen = Seen()
+    log = FaultyLog(await stage.cluster.connect(), once(fault, stage.topics.observer_dead_letters))
+    handler = seen.handler(failing=lambda context: context.sequence == 0)
+    async with stage.observing(handler, log=log) as observer:
+        await eventually(lambda: observer.counters.delivered == 1)
+    written = [letter.identity for letter in await stage.dead_letters()]
+    assert written == [(0, 0)] * (2 if fault is Fault.UNACKNOWLEDGED else 1)
+
+
 async def test_a_poison_as_large_as_a_record_may_be_is_in_nobodys_way(stage: Stage) -> None:
     await stage.partitions[0].put_raw((b"q/1", b"x" * (MAX_RECORD_BYTES - 10)))
     await stage.partitions[0].enqueued(1)
@@ -349,3 +362,38 @@ async def test_a_lost_partition_is_not_committed_and_a_running_try_may_finish(st
         release.set()
     assert one.keys(moved) == [f"{moved}-0"]  # begun before it was lost, and no more of it
     assert await stage.committed() == {0: 2, 1: 2}
+
+
+async def test_a_partition_that_comes_back_waits_for_the_try_that_still_runs(stage: Stage) -> None:
+    begun: list[str] = []
+    ended: list[str] = []
+    release = {partition: threading.Event() for partition in range(PARTITIONS)}
+    two = Seen()
+
+    def slow(context: ObserverContext) -> None:
+        begun.append(context.idempotency_key)
+        if context.sequence == 0:
+            release[context.partition].wait(NEVER)
+        ended.append(context.idempotency_key)
+
+    for events in stage.partitions:
+        await events.enqueued(1)
+    try:
+        async with stage.observing(slow, timeout=NEVER) as first:
+            await eventually(lambda: len(begun) == 2)
+            async with stage.observing(two.handler(), share=1) as second:
+                [moved] = second.assignment
+                await eventually(lambda: two.keys() == numbered(moved, 1))
+                await eventually(lambda: moved not in first.assignment)
+            other = 1 - moved
+            await stage.partitions[moved].enqueued(1)
+            release[other].set()
+            for number in range(1, 5):  # each is a round of the observer, which has the partition again
+                await stage.partitions[other].enqueued(1)
+                await eventually(lambda number=number: f"{other}-{number}" in ended)  # type: ignore[misc]
+            assert f"{moved}-1" not in begun
+            release[moved].set()
+            await eventually(lambda: f"{moved}-1" in ended)
+    finally:
+        for each in release.values():
+            each.set()

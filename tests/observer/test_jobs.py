@@ -217,6 +217,25 @@ async def test_tags_decide_as_of_the_transition(house: House) -> None:
     assert states == [("q/a", "Scheduled"), ("q/a", "Leased"), ("q/a", "Succeeded")]
 
 
+async def test_a_handler_that_asks_late_is_told_as_of_its_own_event(house: House) -> None:
+    earlier: list[ObserverContext] = []
+    told: list[str | None] = []
+
+    async def ask(context: ObserverContext) -> None:
+        if earlier:
+            for asked in (context, earlier[0]):
+                job = await asked.job()
+                told.append(None if job is None else job.state.value)
+        earlier.append(context)
+
+    async with house.running():
+        await enqueue(house, "a")
+        await run_all(house, "done")
+        async with observing(house, ask):
+            await eventually(lambda: len(earlier) == 3)
+    assert told == ["Leased", "Scheduled", "Succeeded", "Scheduled"]
+
+
 async def test_facts_about_queues_have_no_job_and_no_tags(house: House) -> None:
     async with house.running():
         await house.ask({"type": "pause_queue", "command_id": "p", "queue": "q"})

@@ -81,9 +81,10 @@ async def test_a_request_that_means_what_does_not_exist_is_passed_over(stage: St
 
 async def test_letters_of_others_are_left_alone_and_a_letter_twice_is_delivered_once(stage: Stage) -> None:
     await stage.partitions[0].enqueued(1)
-    for name in ("watch", "other"):
+    await stage.partitions[0].enqueued(1, queue="theirs")
+    for name, queue in (("watch", "q"), ("other", "theirs")):
         doomed = Seen()
-        async with stage.observing(doomed.handler(failing=lambda _: True), name) as observer:
+        async with stage.observing(doomed.handler(failing=lambda _: True), name, queue=queue) as observer:
             await eventually(lambda observer=observer: observer.counters.dead_lettered == 1)  # type: ignore[misc]
     # As it stands when a process has died between the letter and the commit.
     home = TopicPartition(TOPICS.observer_dead_letters, 0)

@@ -16,7 +16,7 @@ from tests.providers.certificates import make_certificate
 
 from tidelog.observer.context import ObserverContext
 from tidelog.observer.errors import BadObserver
-from tidelog.observer.webhook import MAX_BODY_BYTES, BadSignature, WebhookRefused, verify, webhook
+from tidelog.observer.webhook import MAX_BODY_BYTES, BadSignature, WebhookRefused, sign, verify, webhook
 from tidelog_events.jsontext import JsonBytes
 from tidelog_events.record import JobRecord
 
@@ -133,6 +133,25 @@ def test_whatever_a_stranger_sends_is_a_bad_signature(header: str, value: str) -
     headers = {"Tidelog-Id": "0-0", "Tidelog-Timestamp": "1", "Tidelog-Signature": "v1=x", header: value}
     with pytest.raises(BadSignature):
         verify(SECRET, headers, b"{}")
+
+
+def test_the_signature_is_the_one_that_receivers_in_other_languages_compute() -> None:
+    expected = "164d02c3faa0ec7a6562be73a8bc4181e377740579ec4634bd73fdd27c61198b"
+    assert sign(SECRET.encode(), "0-7", "1767225600", b"{}") == f"v1={expected}"
+
+
+async def test_proxies_of_the_environment_see_nothing(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    async with receiving(Receiver()) as receiver:
+        await webhook(receiver.url, secret=SECRET, allow_http_localhost=True)(delivery(stage))
+        assert len(receiver.requests) == 1
+
+
+async def test_an_answer_without_an_end_is_not_read_to_it(stage: Stage) -> None:
+    async with receiving(Receiver([b"500 Oops\r\n\r\n"], is_endless=True)) as receiver:
+        with pytest.raises(WebhookRefused, match="answered 500: xxx"):
+            await webhook(receiver.url, secret=SECRET, timeout=5, allow_http_localhost=True)(delivery(stage))
 
 
 def test_authorities_that_cannot_be_read_are_named(tmp_path: Path) -> None:

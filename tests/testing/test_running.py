@@ -258,6 +258,22 @@ async def test_time_begins_where_it_is_said_and_never_goes_back() -> None:
         Harness(an_app(), partitions=0)
 
 
+async def test_of_two_outcomes_at_one_instant_that_of_the_earlier_attempt_comes_first() -> None:
+    app = App()
+
+    @app.job("steps")
+    async def steps(count: int) -> None:
+        for _ in range(count):
+            await asyncio.sleep(0)
+
+    async with Harness(app) as h:
+        ids = [await h.enqueue(steps.job(count=count)) for count in (9, 0, 5)]
+        await h.run_due()
+        ended = [h.history(job_id)[-1] for job_id in ids]
+        assert [step.TYPE for step in ended] == ["succeeded"] * 3
+        assert ended == sorted(ended, key=lambda step: step.sequence)
+
+
 @pytest.mark.parametrize("call", ["advance", "run_until_idle"])
 async def test_no_test_lasts_for_ever(call: str) -> None:
     async with Harness(App()) as h:

@@ -40,6 +40,36 @@ async def test_timeouts_and_timers_of_a_handler_are_virtual() -> None:
         h.assert_output(job_id, [30, 40, 80])
 
 
+async def test_what_a_handler_leaves_behind_goes_on_and_is_no_work() -> None:
+    app = App()
+    ticks: list[float] = []
+    left: list[asyncio.Task[None]] = []
+
+    async def tick() -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(10)
+            ticks.append(loop.time())
+
+    @app.job("leaves")
+    async def leaves() -> None:
+        left.append(asyncio.create_task(tick()))
+
+    async with Harness(app) as h:
+        h.assert_state(await h.enqueue(leaves.job()), "Scheduled")
+        await h.run_until_idle()
+        assert ticks == []
+        later = await h.enqueue(leaves.job(), delay=25)
+        await h.run_until_idle()
+        h.assert_state(later, "Succeeded")
+        assert ticks == [10, 20]
+        await h.advance(20)
+        assert ticks == [10, 20, 30, 35, 40, 45]
+    for task in left:
+        task.cancel()
+    await asyncio.wait(left)
+
+
 async def test_the_timers_of_the_test_are_real() -> None:
     async with Harness(App()) as h:
         loop = asyncio.get_running_loop()

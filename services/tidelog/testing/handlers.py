@@ -175,13 +175,15 @@ class VirtualSurroundings(Surroundings):
         """Of the async handlers that run."""
         return [attempt.task for attempt in self._attempts.values() if attempt.task is not None]
 
-    async def settle(self) -> None:
+    async def settle(self, *, has_fired: bool) -> None:
         """Return when every handler has ended, or waits for what virtual time or the test will bring.
+
+        Also what handlers have left behind takes its step at its own instant, when a timer `has_fired`.
 
         Bounded: a handler that has waited for the world without a step for `patience` seconds of real time is
         left to it, and so is an event loop that never comes to rest.
         """
-        while self._attempts and await self._has_work():
+        while (self._attempts or has_fired) and await self._has_work():
             await self._wait_for_world()
 
     async def _has_work(self) -> bool:

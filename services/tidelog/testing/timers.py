@@ -29,6 +29,7 @@ class _Timer:
     number: int
     call: Callable[[], None] = field(compare=False)
     is_cancelled: Callable[[], bool] = field(compare=False)
+    is_left: Callable[[], bool] = field(compare=False)
 
 
 class VirtualTimers:
@@ -49,10 +50,20 @@ class VirtualTimers:
         """What `loop.time()` says to a handler: seconds since the start."""
         return (self._now() - self._start) / SECOND
 
-    def add(self, at: Instant, call: Callable[[], None], is_cancelled: Callable[[], bool]) -> None:
-        """Call at an instant, unless it is cancelled by then. What is past is due now."""
+    def add(
+        self,
+        at: Instant,
+        call: Callable[[], None],
+        is_cancelled: Callable[[], bool],
+        is_left: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Call at an instant, unless it is cancelled by then. What is past is due now.
+
+        Args:
+            is_left: whether it is of a task that a handler started and left behind when it ended.
+        """
         self._count += 1
-        heappush(self._heap, _Timer(at, self._count, call, is_cancelled))
+        heappush(self._heap, _Timer(at, self._count, call, is_cancelled, is_left))
 
     def instant_of(self, when: float) -> Instant:
         """The instant of a time of `time`."""
@@ -67,6 +78,14 @@ class VirtualTimers:
         while self._heap and self._heap[0].is_cancelled():
             heappop(self._heap)
         return self._heap[0].at if self._heap else None
+
+    def next_of_running(self) -> Instant | None:
+        """The instant of the first one that a handler may wait for; what one left behind may never end."""
+        first = self.next()
+        if first is None or not self._heap[0].is_left():
+            return first
+        wanted = (timer.at for timer in self._heap if not timer.is_cancelled() and not timer.is_left())
+        return min(wanted, default=None)
 
     def fire_due(self) -> bool:
         """Let happen what is due, in order; False when nothing was."""
@@ -100,7 +119,7 @@ class VirtualTimers:
 
         if is_sleep:
             attempt.sleeps.add(handle)
-        self.add(self.instant_of(when), fire, handle.cancelled)
+        self.add(self.instant_of(when), fire, handle.cancelled, lambda: attempt.is_over)
         return handle
 
 

@@ -176,9 +176,9 @@ class VirtualWorld:
         while True:
             decisions = self.engine.decisions
             moved = self._worker is not None and self._worker.work()
-            moved = self._timers.fire_due() or moved
-            moved = self._observers.work() or moved
-            await self._surroundings.settle()
+            has_fired = self._timers.fire_due()
+            moved = self._observers.work() or has_fired or moved
+            await self._surroundings.settle(has_fired=has_fired)
             if not moved and self.engine.decisions == decisions and not self._surroundings.has_news:
                 break
         self.attempts = self._surroundings.ended
@@ -198,13 +198,13 @@ class VirtualWorld:
                 raise error
 
     def _next_instant(self) -> Instant | None:
-        instants = [self._next_work(), self.engine.next_timer()]
+        instants = [self._next_work(), self._timers.next(), self.engine.next_timer()]
         return min((instant for instant in instants if instant is not None), default=None)
 
     def _next_work(self) -> Instant | None:
-        """When a handler has something to do next."""
+        """When a handler has something to do next; what it left behind when it ended is no work."""
         worker = None if self._worker is None else self._worker.next_instant()
-        instants = [worker, self._timers.next()]
+        instants = [worker, self._timers.next_of_running()]
         return min((instant for instant in instants if instant is not None), default=None)
 
     def _unfinished(self) -> str:
