@@ -131,10 +131,10 @@ async def page(connection: Connection, filters: JobFilter, *, limit: int, after:
         return f"${len(arguments)}"
 
     conditions = [f"{column} = {argument(value)}" for column, value in _equalities(filters)]
-    if filters.tag is not None:
-        [tag] = shown_tags((filters.tag,))
-        wanted = orjson.dumps([write_tag(tag)]).decode()
-        conditions.append(f"tags @> {argument(wanted)}::jsonb")
+    if filters.any_tag:
+        wanted = [orjson.dumps([write_tag(tag)]).decode() for tag in shown_tags(filters.any_tag)]
+        holds = [f"tags @> {argument(one)}::jsonb" for one in wanted]
+        conditions.append(f"({' OR '.join(holds)})")
     if after is not None:
         before = ", ".join(argument(part) for part in read_archive_cursor(after, filters))
         conditions.append(f"(purged_at, job_id, enqueue_sequence) < ({before})")

@@ -36,18 +36,18 @@ class JobOrder(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobFilter:
-    """Which jobs to list; what is None does not matter. `tag` is a label or a pair."""
+    """Which jobs to list; what is None or empty does not matter. A tag is a label or a pair."""
 
     state: JobState | None = None
     queue: QueueName | None = None
     wire_name: str | None = None
-    tag: Tag | None = None
+    any_tag: tuple[Tag, ...] = ()
     order: JobOrder = JobOrder.LATEST_DUE
 
     def digest(self) -> str:
         """What tells this filter from others, short enough for a cursor."""
-        tag = None if self.tag is None else write_tag(self.tag)
-        written = orjson.dumps([self.state, self.queue, self.wire_name, tag, self.order])
+        tags = [write_tag(tag) for tag in self.any_tag]
+        written = orjson.dumps([self.state, self.queue, self.wire_name, tags, self.order])
         return blake2b(written, digest_size=9).hexdigest()
 
 

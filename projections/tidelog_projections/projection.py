@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Final, Self
 
 from tidelog_events.identity import JobId, Partition, QueueName, ScheduleId, Sequence
@@ -162,7 +162,7 @@ class Projection:
         state: JobState | None = None,
         queue: QueueName | None = None,
         wire_name: str | None = None,
-        tag: Tag | None = None,
+        any_tag: Iterable[Tag] = (),
         order: JobOrder = JobOrder.LATEST_DUE,
         limit: int = DEFAULT_PAGE,
         after: str | None = None,
@@ -170,7 +170,8 @@ class Projection:
         """A page of jobs, by due time and then by id.
 
         Args:
-            state, queue, wire_name, tag: list only jobs that are so; a tag is a label or a (key, value) pair.
+            state, queue, wire_name: list only jobs that are so.
+            any_tag: list only jobs that have one of these; each is a label or a (key, value) pair.
             order: latest due first, or earliest.
             limit: 1 to 500.
             after: the cursor that came with the last page of the same filters and order.
@@ -178,7 +179,9 @@ class Projection:
         Raises:
             InvalidQuery: the limit is out of bounds, or the cursor is none or another listing's.
         """
-        filters = JobFilter(state=state, queue=queue, wire_name=wire_name, tag=tag, order=order)
+        filters = JobFilter(
+            state=state, queue=queue, wire_name=wire_name, any_tag=tuple(any_tag), order=order
+        )
         return await self._postgres.run(
             lambda connection: queries.jobs(connection, filters, limit=limit, after=after)
         )
@@ -193,12 +196,12 @@ class Projection:
         state: JobState | None = None,
         queue: QueueName | None = None,
         wire_name: str | None = None,
-        tag: Tag | None = None,
+        any_tag: Iterable[Tag] = (),
         limit: int = DEFAULT_PAGE,
         after: str | None = None,
     ) -> ArchivePage:
         """A page of jobs that were purged, the last purged first. Arguments and errors as for `jobs`."""
-        filters = JobFilter(state=state, queue=queue, wire_name=wire_name, tag=tag)
+        filters = JobFilter(state=state, queue=queue, wire_name=wire_name, any_tag=tuple(any_tag))
         return await self._postgres.run(
             lambda connection: archive.page(connection, filters, limit=limit, after=after)
         )

@@ -138,12 +138,13 @@ def _listing(filters: JobFilter, key: PageKey | None, limit: int) -> tuple[str, 
         conditions.append(f"j.queue = {argument(shown(filters.queue))}")
     if filters.wire_name is not None:
         conditions.append(f"j.wire_name = {argument(shown(filters.wire_name))}")
-    if filters.tag is not None:
-        name, value = tag_parts(filters.tag)
-        wanted = "t.value IS NULL" if value is None else f"t.value = {argument(shown(value))}"
+    if filters.any_tag:
+        wanted = []
+        for name, value in map(tag_parts, filters.any_tag):
+            of_value = "t.value IS NULL" if value is None else f"t.value = {argument(shown(value))}"
+            wanted.append(f"t.key = {argument(shown(name))} AND {of_value}")
         conditions.append(
-            "EXISTS (SELECT FROM tidelog.job_tags t WHERE t.job_id = j.job_id"
-            f" AND t.key = {argument(shown(name))} AND {wanted})"
+            f"EXISTS (SELECT FROM tidelog.job_tags t WHERE t.job_id = j.job_id AND ({' OR '.join(wanted)}))"
         )
     comparison, direction = ("<", "DESC") if filters.order is JobOrder.LATEST_DUE else (">", "ASC")
     if key is not None:

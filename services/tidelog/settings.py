@@ -143,7 +143,8 @@ class Settings(BaseSettings):
         kafka_certificate_file: PEM of this client's certificate, where brokers ask for one.
         kafka_key_file: PEM of its key, unless that stands in the same file.
         kafka_sasl_mechanism: how this client proves who it is, for the SASL protocols.
-        kafka_sasl_username, kafka_sasl_password: as whom it does so.
+        kafka_sasl_username: as whom it does so.
+        kafka_sasl_password: the password of that user.
         kafka_replication_factor: copies of the topics that are created; 3, or as many as there are brokers,
             without it.
         kafka_min_insync_replicas: copies that must have a record before it counts; one less than there are,

@@ -50,9 +50,9 @@ def optional(instant: Instant | None) -> str | None:
     return None if instant is None else at(instant)
 
 
-def plural(count: int, noun: str) -> str:
-    """`1 job`, `1,200 jobs`."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+def plural(count: int, noun: str, many: str | None = None) -> str:
+    """`1 job`, `1,200 jobs`; `many` is the plural that is more than an s."""
+    return f"{count:,} {noun if count == 1 else many or f'{noun}s'}"
 
 
 def first_few(names: Sequence[str]) -> str:

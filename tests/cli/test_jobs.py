@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import getpass
 import time
 
 import orjson
 from tests.cli.running import SECONDS, Installation
+
+from tidelog import App
+from tidelog.settings import Settings
 
 
 def record(running: Installation, job_id: str) -> dict[str, object]:
@@ -211,3 +215,18 @@ def test_jobs_are_found_by_tag(running: Installation) -> None:
         page = running.json("jobs", "--tag", tag)
         assert isinstance(page, dict)
         assert [job["job_id"] for job in page["jobs"]] == [job_id]
+
+
+def test_a_tag_is_found_as_it_is_shown_be_it_a_pair_or_a_label(running: Installation) -> None:
+    async def enqueue() -> list[str]:
+        log, partitions = (running.variables[name] for name in ("TIDELOG_LOG", "TIDELOG_PARTITIONS"))
+        app = App(settings=Settings(log=log, partitions=int(partitions)))
+        async with app.client() as client:
+            pair = await client.enqueue("w", tags=[("size", "9")], queue="spelled", delay=3600)
+            label = await client.enqueue("w", tags=["size=9"], queue="spelled", delay=3600)
+        return [pair, label]
+
+    ids = asyncio.run(enqueue())
+    page = running.json("jobs", "--tag", "size=9")
+    assert isinstance(page, dict)
+    assert sorted(job["job_id"] for job in page["jobs"]) == sorted(ids)

@@ -59,6 +59,12 @@ def test_an_import_that_fails_is_placed(folder: Path) -> None:
     assert "broken.py, line 3" in str(caught.value)
 
 
+def test_a_wrong_call_of_tidelog_is_placed_where_it_is_made(folder: Path) -> None:
+    (folder / "wrong.py").write_text('from tidelog import App\n\nApp().job("")(print)\n', encoding="utf-8")
+    with pytest.raises(WrongUse, match=r"wrong\.py, line 3\): "):
+        load_app("wrong:app")
+
+
 def test_a_module_that_is_missing_inside_is_not_mistaken_for_the_application(folder: Path) -> None:
     (folder / "needy.py").write_text("import no_such_package\n", encoding="utf-8")
     with pytest.raises(WrongUse) as caught:

@@ -63,7 +63,7 @@ def test_only_late_jobs_of_queues_that_run_are_held_against_anybody() -> None:
     nobody = {PARTITION: Presence({QueueName("others"): ANN}, {}, is_whole=True)}
     [finding] = judge_queues([LATE], nobody, NOW)
     assert finding.health is Health.ERROR
-    assert "1,200 due jobs and no worker serves it; the oldest is due since 1 min 30 s" in finding.message
+    assert "1,200 due jobs and no worker serves it; the oldest has been due for 1 min 30 s" in finding.message
     fresh = replace(LATE, oldest_due=Instant(NOW - 30 * SECOND))
     assert judge_queues([fresh], nobody, NOW)[0].health is Health.OK
     [paused] = judge_queues([replace(LATE, paused=True)], nobody, NOW)

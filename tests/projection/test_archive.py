@@ -174,7 +174,7 @@ async def test_the_archive_is_read_in_pages_by_filter_and_tag(archiving: Project
         if after is None:
             break
     assert seen == [f"alpha/n{number}" for number in (4, 3, 2, 1, 0)]
-    [tagged] = (await archiving.archived_jobs(tag=("number", "3"))).jobs
+    [tagged] = (await archiving.archived_jobs(any_tag=["number=3", ("number", "3")])).jobs
     assert tagged.record.job_id == "alpha/n3"
     [cancelled] = (await archiving.archived_jobs(state=JobState.CANCELLED)).jobs
     assert cancelled.record.job_id == "beta/other"

@@ -41,7 +41,7 @@ async def test_a_nul_is_shown_in_every_text_column(projection: Projection, table
     assert (await projection.queues())[0].settings.paused_by == "an␀n"
     # Filters find what was stored, by the text that the user sent.
     assert len((await projection.jobs(wire_name="na\0me")).jobs) == 1
-    assert len((await projection.jobs(tag=("ke\0y", "va\0lue"))).jobs) == 1
+    assert len((await projection.jobs(any_tag=[("ke\0y", "va\0lue")])).jobs) == 1
 
 
 async def test_a_tag_that_comes_again_is_still_one_tag(projection: Projection) -> None:
@@ -119,7 +119,7 @@ async def test_the_longest_names_fit_the_indices(projection: Projection) -> None
     tag: Json = {"𝄞" * 200: "𝄢" * 200}
     story.enqueue("q" * 100 + "/" + "k" * 100, wire_name="𝄞" * 128, tags=[tag])
     await projection.apply(batch_of(story.events))
-    page = await projection.jobs(wire_name="𝄞" * 128, tag=("𝄞" * 200, "𝄢" * 200))
+    page = await projection.jobs(wire_name="𝄞" * 128, any_tag=[("𝄞" * 200, "𝄢" * 200)])
     assert len(page.jobs) == 1
 
 

@@ -77,10 +77,13 @@ async def test_filters_alone_and_together(projection: Projection) -> None:
         state: JobState | None = None,
         queue: str | None = None,
         wire_name: str | None = None,
-        tag: str | tuple[str, str] | None = None,
+        any_tag: tuple[str | tuple[str, str], ...] = (),
     ) -> set[str]:
         page = await projection.jobs(
-            state=state, queue=None if queue is None else QueueName(queue), wire_name=wire_name, tag=tag
+            state=state,
+            queue=None if queue is None else QueueName(queue),
+            wire_name=wire_name,
+            any_tag=any_tag,
         )
         return {record.job_id for record in page.jobs}
 
@@ -88,12 +91,13 @@ async def test_filters_alone_and_together(projection: Projection) -> None:
     assert await found(state=JobState.CANCELLED) == {"b/three"}
     assert await found(queue="a") == {"a/one", "a/two"}
     assert await found(wire_name="send") == {"b/three"}
-    assert await found(tag="red") == {"a/one", "b/three"}
-    assert await found(tag=("red", "acme")) == {"a/two"}
-    assert await found(tag=("tenant", "acme"), queue="a", wire_name="resize", state=JobState.SCHEDULED) == {
-        "a/one"
-    }
-    assert await found(tag="red", state=JobState.SCHEDULED, queue="b") == set()
+    assert await found(any_tag=("red",)) == {"a/one", "b/three"}
+    assert await found(any_tag=(("red", "acme"),)) == {"a/two"}
+    assert await found(
+        any_tag=(("tenant", "acme"),), queue="a", wire_name="resize", state=JobState.SCHEDULED
+    ) == {"a/one"}
+    assert await found(any_tag=(("red", "acme"), "red"), queue="a") == {"a/one", "a/two"}
+    assert await found(any_tag=("red",), state=JobState.SCHEDULED, queue="b") == set()
 
 
 @pytest.mark.parametrize("limit", [0, -1, MAX_PAGE + 1])

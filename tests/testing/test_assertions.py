@@ -70,3 +70,12 @@ async def test_what_became_of_a_job() -> None:
             h.assert_state("mails/none", "Succeeded")
         with pytest.raises(ValueError, match="Done"):
             h.assert_state(good, "Done")
+
+
+async def test_what_was_meant_is_listed_before_what_crowds_it_out() -> None:
+    async with Harness(app) as h:
+        for _ in range(30):
+            await h.enqueue("tick")
+        await h.enqueue(mail.job(to="ann@example.org", options={}))
+        with pytest.raises(AssertionError, match=saying("1 was enqueued", "  mail  ", "tick", "and 11 more")):
+            h.assert_enqueued("mail", count=2)

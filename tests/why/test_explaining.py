@@ -99,7 +99,9 @@ def test_too_many_commands_to_read_prove_no_absence() -> None:
 )
 def test_the_jobs_before_it_are_counted_in_words(ahead: int, told: str) -> None:
     [reason] = explain(situation(Circumstances(job=JOB, ahead=ahead)))
-    assert reason.sentence.startswith(f"It is due since 1 min 30 s and free to go; {told} in the queue mail.")
+    assert reason.sentence.startswith(
+        f"It has been due for 1 min 30 s and is free to go; {told} in the queue mail."
+    )
 
 
 def test_all_parents_have_ended_and_the_word_is_on_its_way() -> None:

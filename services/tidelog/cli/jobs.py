@@ -13,7 +13,7 @@ from tidelog.cli.job import written_archived
 from tidelog.cli.options import ActorOption, JobIdArgument, JsonOption, TimeoutOption
 from tidelog.cli.session import open_client, open_projection, read_settings
 from tidelog.cli.showing import cut, print_result, shown_tags, shown_time
-from tidelog.cli.values import read_queue, read_tag
+from tidelog.cli.values import read_queue, spellings_of_tag
 
 if TYPE_CHECKING:
     from tidelog_events.identity import QueueName
@@ -63,7 +63,7 @@ async def jobs(
         "state": None if state is None else JobState(state.value),
         "queue": checked,
         "wire_name": wire_name,
-        "tag": None if tag is None else read_tag(tag),
+        "any_tag": () if tag is None else spellings_of_tag(tag),
     }
     async with open_projection(settings) as projection:
         await catch_up(settings, projection, checked)
@@ -98,7 +98,7 @@ class _Filters(TypedDict):
     state: JobState | None
     queue: QueueName | None
     wire_name: str | None
-    tag: Tag | None
+    any_tag: tuple[Tag, ...]
 
 
 def _print_jobs(page: JobPage, *, as_json: bool) -> None:

@@ -7,12 +7,15 @@ import traceback
 from importlib import import_module
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tidelog.cli.exits import WrongUse
 
 if TYPE_CHECKING:
     from tidelog.app import App
+
+_OURS: Final = str(Path(__file__).parents[1])
+"""Where Tidelog lies: what fails there was called wrongly from elsewhere."""
 
 
 def load_app(target: str) -> App:
@@ -56,16 +59,17 @@ def load_app(target: str) -> App:
 
 def _import_failed(module_name: str, error: Exception) -> str:
     where = _place(error.__traceback__)
-    return f"Importing {module_name!r} failed: {type(error).__name__}: {error}{where}."
+    return f"Importing {module_name!r} failed{where}: {type(error).__name__}: {error}"
 
 
 def _place(trace: TracebackType | None) -> str:
-    """The last line of code outside the import machinery and outside Tidelog."""
+    """The last line of code outside the import machinery and outside Tidelog, or else the last of all."""
     frames = [
         frame
         for frame in traceback.extract_tb(trace)
-        if not frame.filename.startswith("<frozen ") and frame.filename != __file__
+        if not frame.filename.startswith(("<frozen ", __file__))
     ]
+    frames = [frame for frame in frames if not frame.filename.startswith(_OURS)] or frames
     return f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
 
 

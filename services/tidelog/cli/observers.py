@@ -13,6 +13,7 @@ from tidelog.cli.options import ActorOption, JsonOption
 from tidelog.cli.session import open_log, read_settings
 from tidelog.cli.showing import print_result
 from tidelog.cli.values import read_time
+from tidelog.words import plural
 
 if TYPE_CHECKING:
     from tidelog.observer.start import Start
@@ -90,9 +91,9 @@ async def _redrive(observer_id: str, *, actor: str, limit: int | None, as_json: 
     if not count:
         say(f"{observer_id} has no dead letters.")
     elif not group.members:
-        say(f"{count} dead letters will be delivered when {observer_id} runs (`tidelog observe`).")
+        say(f"{plural(count, 'dead letter')} will be delivered when {observer_id} runs (`tidelog observe`).")
     else:
-        say(f"{count} dead letters are delivered again now.")
+        say(f"{observer_id} delivers {plural(count, 'dead letter')} again now.")
 
 
 @app.command()

@@ -34,7 +34,8 @@ JsonOption: TypeAlias = Annotated[
     bool, typer.Option("--json", help="One JSON document on standard output, for programs.")
 ]
 ActorOption: TypeAlias = Annotated[
-    str, typer.Option(default_factory=current_user, show_default="$USER", help="Who asks, for the audit.")
+    str,
+    typer.Option(default_factory=current_user, show_default="$USER", help="Who asks; it is written down."),
 ]
 TimeoutOption: TypeAlias = Annotated[
     float, typer.Option(min=0.1, help="Seconds to wait for an engine's answer.")

@@ -53,6 +53,12 @@ def read_tag(text: str) -> Tag:
     return (key, value) if equals else key
 
 
+def spellings_of_tag(text: str) -> tuple[Tag, ...]:
+    """Every tag that is shown as this text: a label may hold an equals sign too."""
+    tag = read_tag(text)
+    return (tag,) if tag == text else (tag, text)
+
+
 def read_retry(max_attempts: int | None, delays: str | None) -> Retry | None:
     """The retry policy of `--max-attempts` and `--delays`; None where neither is given."""
     from tidelog.jobs import Retry

@@ -85,8 +85,8 @@ def _unserved(load: QueueLoad, oldest: Instant, now: Instant) -> Finding:
     return Finding(
         NAME,
         Health.ERROR,
-        f"queue {load.queue}: {plural(load.due, 'due job')} and no worker serves it; the oldest is due since "
-        f"{span(oldest, now)}",
+        f"queue {load.queue}: {plural(load.due, 'due job')} and no worker serves it; the oldest has been "
+        f"due for {span(oldest, now)}",
         f"Start a worker that does: `tidelog worker MODULE:APP --queues {load.queue}`. If the name is a "
         "mistake, cancel the jobs.",
     )

@@ -96,7 +96,7 @@ class Deliveries:
                 _logger.error("%s, the last one: %s", what, failure.error)
                 return await self._give_up(record, event.sequence, failure, tries, stop, redrives)
             delay = definition.retry.delay_after(tries) / SECOND
-            _logger.warning("%s, the next is in %.0f s: %s", what, delay, failure.error)
+            _logger.warning("%s, the next is in %g s: %s", what, delay, failure.error)
             await pause(stop, delay)
         return False
 

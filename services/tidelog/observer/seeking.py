@@ -9,6 +9,7 @@ from tidelog.log.port import Log, LogUnavailable, Member
 from tidelog.log.topics import Topics
 from tidelog.observer.errors import ObserverRuns, UnknownObserver
 from tidelog.observer.start import Start, beginnings_of
+from tidelog.words import plural
 
 _ASSIGN_SECONDS: Final = 30.0
 _COMMIT_SECONDS: Final = 10.0
@@ -30,8 +31,8 @@ async def seek(log: Log, topics: Topics, observer_id: str, start: Start) -> dict
         raise UnknownObserver(f"There is no observer {observer_id!r}: it never ran here.")
     if group.members:
         raise ObserverRuns(
-            f"{len(group.members)} processes run the observer {observer_id!r}; stop them first (one that was "
-            "killed counts until its group has noticed, some seconds)."
+            f"The observer {observer_id!r} runs, in {plural(len(group.members), 'process', 'processes')}; "
+            "stop it first (a process that was killed counts until its group has noticed, some seconds)."
         )
     offsets = await beginnings_of(log, topics.transitions, start)
     member = await log.join(name, topics.transitions)

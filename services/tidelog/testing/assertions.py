@@ -36,7 +36,7 @@ class Assertions:
         wanted = "at least one job" if count is None else f"{count} job{'s' * (count != 1)}"
         raise AssertionError(
             f"Expected {wanted} {_described(wire_name, queue, payload)}; {len(found)} "
-            f"{'was' if len(found) == 1 else 'were'} enqueued. {self._all_enqueued()}"
+            f"{'was' if len(found) == 1 else 'were'} enqueued. {self._all_enqueued(wire_name)}"
         )
 
     def not_enqueued(
@@ -48,7 +48,7 @@ class Assertions:
         if found:
             raise AssertionError(
                 f"Expected no job {_described(wire_name, queue, payload)}; there is {found[0]}"
-                f"{f' and {len(found) - 1} more' if len(found) > 1 else ''}. {self._all_enqueued()}"
+                f"{f' and {len(found) - 1} more' if len(found) > 1 else ''}. {self._all_enqueued(wire_name)}"
             )
 
     def state(self, job_id: str, state: JobState | str) -> JobRecord:
@@ -76,7 +76,7 @@ class Assertions:
         __tracebackhide__ = True
         record = self._ledger.last_known(check_job_id(job_id))
         if record is None:
-            raise AssertionError(f"There is no job {job_id}. {self._all_enqueued()}")
+            raise AssertionError(f"There is no job {job_id}. {self._all_enqueued(None)}")
         return record
 
     def _find(
@@ -90,8 +90,10 @@ class Assertions:
             and (payload is None or contains(loads(event.payload), payload))
         ]
 
-    def _all_enqueued(self) -> str:
-        lines = [_line(event) for event in self._ledger.enqueued()]
+    def _all_enqueued(self, wire_name: str | None) -> str:
+        # Those of the wire name come first: a schedule's ticks could crowd them out of what is shown.
+        events = sorted(self._ledger.enqueued(), key=lambda event: event.wire_name != wire_name)
+        lines = [_line(event) for event in events]
         return _list("What was enqueued:", lines) if lines else "Nothing was enqueued."
 
     def _story(self, record: JobRecord) -> str:

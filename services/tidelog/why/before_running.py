@@ -156,7 +156,7 @@ def _soon(situation: Situation, job: JobRecord) -> Reason:
         before = f"{MAX_COUNTED:,} due jobs or more are"
     return Reason(
         ReasonCode.SOON,
-        f"It is due since {span(job.due_time, situation.now)} and free to go; {before} before it in the "
-        f"queue {job.queue}. If it does not move, `tidelog doctor` looks at the engine.",
+        f"It has been due for {span(job.due_time, situation.now)} and is free to go; {before} before it in "
+        f"the queue {job.queue}. If it does not move, `tidelog doctor` looks at the engine.",
         {"queue": job.queue, "ahead": ahead, "due_time": at(job.due_time)},
     )

@@ -41,10 +41,12 @@ def leased(situation: Situation, job: JobRecord) -> Iterator[Reason]:
             details,
         )
     else:
-        since = "" if known.leased_at is None else f" since {span(known.leased_at, now)}"
+        running = (
+            "is running" if known.leased_at is None else f"has been running for {span(known.leased_at, now)}"
+        )
         yield Reason(
             ReasonCode.RUNNING,
-            f"It is running{since}: {owner} has it (attempt {job.attempt}), with a lease until {at(expiry)}; "
+            f"It {running}: {owner} has it (attempt {job.attempt}), with a lease until {at(expiry)}; "
             f"it was last heard of {ago(last_seen, now)}.",
             details,
         )
