@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 from contextlib import ExitStack
@@ -77,6 +79,20 @@ def test_what_is_said_here_is_said_of_every_command() -> None:
     assert {command.name for command in app.registered_commands} | groups == listed
 
 
+def test_an_interrupt_while_modules_are_imported_leaves_no_traceback(tmp_path: Path) -> None:
+    interrupts = "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\nraise SystemExit('went on')\n"
+    (tmp_path / "typer.py").write_text(interrupts, encoding="utf-8")
+    path = os.pathsep.join([str(tmp_path), *sys.path])
+    done = subprocess.run(
+        [sys.executable, "-m", "tidelog", "jobs"],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (-signal.SIGINT, "")
+
+
 @pytest.mark.parametrize("arguments", READING + CHANGING + [["rebuild"]], ids=" ".join)
 def test_what_is_not_there_is_named_and_what_to_do(installation: Installation, arguments: list[str]) -> None:
     result = installation.run(*arguments)
@@ -100,6 +116,9 @@ def test_what_is_not_there_is_named_and_what_to_do(installation: Installation, a
         ["enqueue", "w", "--due", "2026-01-01T00:00:00Z", "--delay", "1"],
         ["enqueue", "w", "--delay", "-1"],
         ["enqueue", "w", "--delay", "nan"],
+        ["enqueue", "w", "--delay", "inf"],
+        ["enqueue", "w", "--delay", "1e300"],
+        ["observers", "--json", "redrive", "watch"],
         ["enqueue", "w", "--max-attempts", "0"],
         ["enqueue", "w", "--max-attempts", "1001"],
         ["enqueue", "w", "--max-attempts", "often"],

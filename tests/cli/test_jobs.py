@@ -126,6 +126,10 @@ def test_refusals_print_their_result_and_exit_with_1(running: Installation) -> N
     ):
         done = running.run(*arguments)
         assert (done.exit_code, done.stdout) == (1, f"{result}\n"), done.stderr
+        for_programs = running.run(*arguments, "--json")
+        told = orjson.loads(for_programs.stdout)
+        assert (for_programs.exit_code, told["result"]) == (1, result)
+        assert told["message"].strip()
         assert "Traceback" not in done.stderr
 
 

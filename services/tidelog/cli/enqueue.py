@@ -12,6 +12,7 @@ from tidelog.cli.exits import WrongUse
 from tidelog.cli.options import ActorOption, JsonOption, TimeoutOption
 from tidelog.cli.session import open_client, read_settings
 from tidelog.cli.values import read_json, read_retry, read_tag, read_time
+from tidelog_events.instants import MAX_SECONDS
 
 
 class Mode(StrEnum):
@@ -59,8 +60,8 @@ async def enqueue(
     """
     if delay is not None and due is not None:
         raise WrongUse("--delay and --due exclude each other; give one of them.")
-    if delay is not None and not delay >= 0:
-        raise WrongUse(f"--delay is {delay} s; it must be 0 or more.")
+    if delay is not None and not 0 <= delay <= MAX_SECONDS:
+        raise WrongUse(f"--delay is {delay:g} s; it must be 0 to {MAX_SECONDS} s.")
     retry = read_retry(max_attempts, delays)
     settings = read_settings()
     value = read_json("--payload", payload)

@@ -9,7 +9,7 @@ from typing import Final, ParamSpec
 
 import typer
 
-from tidelog.cli.console import print_line, say
+from tidelog.cli.console import print_json, print_line, say
 from tidelog.cli.exits import ExitCode, exit_code, printed_result
 from tidelog_events.errors import TidelogError
 
@@ -30,7 +30,7 @@ def command(function: Callable[P, Coroutine[None, None, None] | None]) -> Callab
             if work is not None:
                 _run_on_a_loop(work)
         except TidelogError as error:
-            raise typer.Exit(explain(error)) from None
+            raise typer.Exit(explain(error, as_json=kwargs.get("as_json") is True)) from None
         except (typer.Exit, typer.Abort, BrokenPipeError):
             raise
         except Exception as error:
@@ -45,11 +45,13 @@ def command(function: Callable[P, Coroutine[None, None, None] | None]) -> Callab
     return run
 
 
-def explain(error: TidelogError) -> int:
+def explain(error: TidelogError, *, as_json: bool) -> int:
     """Tell people about an error, and programs the contract's word for it if it has one."""
     logger.debug("refused", exc_info=error)
     result = printed_result(error)
-    if result is not None:
+    if result is not None and as_json:
+        print_json({"result": result, "message": str(error)})
+    elif result is not None:
         print_line(result)
     say(f"tidelog: {error}")
     for note in getattr(error, "__notes__", ()):

@@ -28,6 +28,8 @@ def observers(context: typer.Context, as_json: JsonOption = False) -> None:
     """List observers: how far behind they are, and their dead letters; `redrive` delivers these again."""
     if context.invoked_subcommand is None:
         command(_list)(as_json=as_json)
+    elif as_json:
+        raise typer.BadParameter(f"say it behind {context.invoked_subcommand}", param_hint="--json")
 
 
 async def _list(*, as_json: bool) -> None:
