@@ -150,7 +150,7 @@ _CONTROL_CHARACTER: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 def _no_control_characters(text: str) -> str:
-    if _CONTROL_CHARACTER.search(text) is not None:
+    if not text.isprintable() and _CONTROL_CHARACTER.search(text) is not None:
         raise _refuse("must not hold control characters")
     return text
 

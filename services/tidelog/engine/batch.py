@@ -29,6 +29,8 @@ class Batch:
 
     def __init__(self, topics: Topics, partition: Partition, partitions: int, reply_partitions: int) -> None:
         self._topics = topics
+        self._transitions_topic = topics.transitions  # once: each of these names is put together anew
+        self._replies_topic = topics.replies
         self._partition = partition
         self._partitions = partitions
         self._reply_partitions = reply_partitions
@@ -53,7 +55,7 @@ class Batch:
                 self._add_event(decision.state, output)
             elif output.to is not None:
                 self._append(
-                    self._topics.replies,
+                    self._replies_topic,
                     partition_of(output.to, self._reply_partitions),
                     output.to.encode(),
                     encode_answer(output.answer),
@@ -78,7 +80,7 @@ class Batch:
                 self._count_schedule(state, event.schedule_id)
         else:
             key = _other_key(event)
-        self._append(self._topics.transitions, self._partition, key.encode(), encode_transition(event))
+        self._append(self._transitions_topic, self._partition, key.encode(), encode_transition(event))
 
     def _count_state(self, state: PartitionState, job_id: JobId) -> None:
         self._changed.add(job_id)
@@ -96,7 +98,7 @@ class Batch:
         """A `hello` to every partition of the replies: parked claims are to be sent again."""
         hello = encode_answer(Hello(partition=self._partition))
         for partition in range(self._reply_partitions):
-            self._append(self._topics.replies, partition, None, hello)
+            self._append(self._replies_topic, partition, None, hello)
 
     def forward(self, record: Record, home: int) -> None:
         """Send a command on to the partition that decides it. That it stands in `links` says that it was."""

@@ -99,14 +99,12 @@ async def _send_partition(
 
 def _append(builder: BatchBuilder, record: NewRecord) -> bool:
     """Add a record, if it still fits; a batch that took it not takes no more."""
-    appended = builder.append(
-        timestamp=None, key=record.key, value=record.value, headers=list(record.headers)
-    )
-    return appended is not None
+    _, _, key, value, headers = record
+    return builder.append(timestamp=None, key=key, value=value, headers=[*headers]) is not None
 
 
 def _by_partition(records: Sequence[NewRecord]) -> dict[tuple[str, int], list[int]]:
     found: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
-    for index, record in enumerate(records):
-        found[record[:2]].append(index)
+    for index, (topic, partition, *_) in enumerate(records):
+        found[topic, partition].append(index)
     return found
