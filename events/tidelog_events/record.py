@@ -80,34 +80,41 @@ class JobRecord:
     @classmethod
     def born(cls, event: Enqueued) -> Self:
         """The record of a job that was enqueued just now."""
-        return cls(
-            job_id=event.job_id,
-            queue=event.queue,
-            wire_name=event.wire_name,
-            state=event.state,
-            attempt=event.attempt,
-            returned=0,
-            enqueue_sequence=event.sequence,
-            due_time=event.due_time,
-            mode=event.mode,
-            parents_remaining=event.parents_remaining,
-            lease_owner=None,
-            lease_expiry=None,
-            cancel_requested=False,
-            terminal_at=event.terminal_at,
-            terminal_cause=event.terminal_cause,
-            payload=event.payload,
-            output=NULL,
-            tags=event.tags,
-            retry=event.retry,
-            trace_context=event.trace_context,
-            workflow_id=event.workflow_id,
-            schedule_id=event.schedule_id,
-            enqueued_at=event.at,
-            updated_at=event.at,
-            partition=event.partition,
-            sequence=event.sequence,
-        )
+        record = cls.__new__(cls)
+        record.begin(event)
+        return record
+
+    def begin(self, event: Enqueued) -> None:
+        """Set every field, of a record that has none yet.
+
+        One by one: a call with so many keywords takes six times as long, for every job that is born.
+        """
+        self.job_id = event.job_id
+        self.queue = event.queue
+        self.wire_name = event.wire_name
+        self.state = event.state
+        self.attempt = event.attempt
+        self.returned = 0
+        self.enqueue_sequence = event.sequence
+        self.due_time = event.due_time
+        self.mode = event.mode
+        self.parents_remaining = event.parents_remaining
+        self.lease_owner = None
+        self.lease_expiry = None
+        self.cancel_requested = False
+        self.terminal_at = event.terminal_at
+        self.terminal_cause = event.terminal_cause
+        self.payload = event.payload
+        self.output = NULL
+        self.tags = event.tags
+        self.retry = event.retry
+        self.trace_context = event.trace_context
+        self.workflow_id = event.workflow_id
+        self.schedule_id = event.schedule_id
+        self.enqueued_at = event.at
+        self.updated_at = event.at
+        self.partition = event.partition
+        self.sequence = event.sequence
 
     def apply(self, event: JobFact) -> None:
         """Change the record by a later fact about the job; one of a type not known here changes nothing."""

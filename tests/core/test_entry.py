@@ -14,6 +14,7 @@ from tidelog_events.instants import SECOND, Instant, Micros
 from tidelog_events.jsontext import NULL
 from tidelog_events.retry import DEFAULT_RETRY, RetryPolicy
 from tidelog_events.states import DependencyMode, JobState
+from tidelog_events.transitions import Enqueued
 
 NEW = Job(
     job_id=JobId("q/a"),
@@ -50,6 +51,35 @@ def but_for(name: str, value: object) -> Job:
     job = replace(NEW)
     setattr(job, name, value)
     return job
+
+
+def test_a_job_that_is_born_has_every_field() -> None:
+    birth = Enqueued(
+        at=NEW.enqueued_at,
+        partition=NEW.partition,
+        sequence=NEW.sequence,
+        cause_command_id=CommandId("c"),
+        job_id=NEW.job_id,
+        queue=NEW.queue,
+        wire_name=NEW.wire_name,
+        ordinal=0,
+        state=NEW.state,
+        attempt=0,
+        payload=NEW.payload,
+        due_time=NEW.due_time,
+        parents=(),
+        mode=NEW.mode,
+        parents_remaining=0,
+        tags=(),
+        retry=NEW.retry,
+        trace_context=None,
+        workflow_id=None,
+        schedule_id=None,
+        terminal_at=None,
+        terminal_cause=None,
+    )
+
+    assert Job.born(birth) == replace(NEW, enqueue_command_id=CommandId("c"))
 
 
 def test_the_entry_of_a_new_job_says_only_what_is_particular_to_it() -> None:

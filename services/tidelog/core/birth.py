@@ -31,35 +31,33 @@ def bear(decision: Decision, command: Enqueue, job_id: JobId, parents: Mapping[J
     else:
         state = JobState.SCHEDULED
     queue = command.target_queue
-    # Named one by one, and not by `event_fields`, which takes half as long again: it is the event of which
-    # most are made.
-    decision.emit(
-        Enqueued(
-            at=decision.now,
-            partition=decision.state.partition,
-            sequence=decision.state.sequence,
-            cause_command_id=decision.cause,
-            actor=command.actor,
-            job_id=job_id,
-            queue=queue,
-            wire_name=command.wire_name,
-            ordinal=0,
-            state=state,
-            attempt=0,
-            payload=command.payload,
-            due_time=decision.now if command.due_time is None else command.due_time,
-            parents=tuple(parents),
-            mode=command.mode,
-            parents_remaining=open_parents if failed is None else 0,
-            tags=command.tags,
-            retry=command.retry_policy,
-            trace_context=command.trace_context,
-            workflow_id=command.workflow_id,
-            schedule_id=command.schedule_id,
-            terminal_at=None if failed is None else decision.now,
-            terminal_cause=None if failed is None else failure_cause(failed),
-        )
-    )
+    # Field by field, and not by a call with as many keywords, which takes six times as long: it is the event
+    # of which most are made.
+    event = Enqueued.__new__(Enqueued)
+    event.at = decision.now
+    event.partition = decision.state.partition
+    event.sequence = decision.state.sequence
+    event.cause_command_id = decision.cause
+    event.actor = command.actor
+    event.job_id = job_id
+    event.queue = queue
+    event.wire_name = command.wire_name
+    event.ordinal = 0
+    event.state = state
+    event.attempt = 0
+    event.payload = command.payload
+    event.due_time = decision.now if command.due_time is None else command.due_time
+    event.parents = tuple(parents)
+    event.mode = command.mode
+    event.parents_remaining = open_parents if failed is None else 0
+    event.tags = command.tags
+    event.retry = command.retry_policy
+    event.trace_context = command.trace_context
+    event.workflow_id = command.workflow_id
+    event.schedule_id = command.schedule_id
+    event.terminal_at = None if failed is None else decision.now
+    event.terminal_cause = None if failed is None else failure_cause(failed)
+    decision.emit(event)
     if state is JobState.SCHEDULED:
         decision.touch(queue)
     answer(decision, command, Result.OK, job_id=job_id)

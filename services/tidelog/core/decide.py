@@ -109,7 +109,8 @@ def _finished(decision: Decision) -> Decision:
         decision.released = []
         for command in released:
             _decide(decision, command, ())
-    serve_parked(decision)
+    if decision.touched:
+        serve_parked(decision)
     return decision
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias, TypedDict
 
 from tidelog.core.evolve import evolve
@@ -58,7 +57,6 @@ class EdgeFields(TypedDict):
     cause_command_id: CommandId | None
 
 
-@dataclass(slots=True)
 class Decision:
     """What one command, or the timers of one instant, lead to, in the order of contract section 6.
 
@@ -67,16 +65,19 @@ class Decision:
         outputs: events and answers in their order.
         messages: to other partitions, in their order.
         released: commands about a pending job that were held until it was decided, and can be decided now.
-        touched: queues of which more may be claimed than before.
+        touched: queues with parked claims of which more may be claimed than before.
     """
 
-    state: PartitionState
-    now: Instant
-    cause: CommandId | None = None
-    outputs: list[Output] = field(default_factory=list)
-    touched: dict[QueueName, Queue] = field(default_factory=dict)
-    messages: list[LinkMessage] = field(default_factory=list)
-    released: list[Enqueue | Cancel] = field(default_factory=list)
+    __slots__ = ("cause", "messages", "now", "outputs", "released", "state", "touched")
+
+    def __init__(self, state: PartitionState, now: Instant) -> None:
+        self.state = state
+        self.now = now
+        self.cause: CommandId | None = None
+        self.outputs: list[Output] = []
+        self.touched: dict[QueueName, Queue] = {}
+        self.messages: list[LinkMessage] = []
+        self.released: list[Enqueue | Cancel] = []
 
     def emit(self, event: Transition) -> None:
         """Let an event happen: the state is changed at once, and the next rule sees it."""
@@ -113,8 +114,10 @@ class Decision:
         self.outputs.append(Addressed(to, answer))
 
     def touch(self, queue: QueueName) -> None:
-        """Parked claims on the queue may be served now."""
-        self.touched[queue] = self.state.queue(queue)
+        """Parked claims on the queue, if there are any, may be served now."""
+        waiting = self.state.waiting_queues.get(queue)
+        if waiting is not None:
+            self.touched[queue] = waiting
 
     def event_fields(self) -> EventFields:
         """The common fields of the next event."""

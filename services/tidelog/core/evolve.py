@@ -52,8 +52,6 @@ def evolve(state: PartitionState, event: Transition) -> None:
 
 def _bear(state: PartitionState, event: Enqueued) -> None:
     job = Job.born(event)
-    job.ordinal = event.ordinal
-    job.enqueue_command_id = event.cause_command_id
     state.jobs[job.job_id] = job
     state.dirty_jobs[job.job_id] = None
     if job.schedule_id is not None:

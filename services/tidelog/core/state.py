@@ -30,6 +30,7 @@ from tidelog_events.identity import (
 from tidelog_events.instants import SECOND, Instant, Micros
 from tidelog_events.record import JobRecord
 from tidelog_events.states import JobState
+from tidelog_events.transitions import Enqueued
 
 Timer: TypeAlias = tuple[Instant, Sequence, JobId]
 """An entry of a heap: when, and which job: the enqueue sequence tells one life of an id from the next."""
@@ -89,6 +90,21 @@ class Job(JobRecord):
     open_dependents: int = 0
     edges: dict[EdgeKey, Edge] = field(default_factory=dict)
     admission: int | None = None
+
+    def begin(self, event: Enqueued) -> None:
+        """Set every field, of a job that was enqueued just now."""
+        JobRecord.begin(self, event)  # a dataclass with slots is made twice, and `super` knows the first one
+        self.ordinal = event.ordinal
+        self.enqueue_command_id = event.cause_command_id
+        self.lease = None
+        self.lease_reply_to = None
+        self.lease_timer = None
+        self.parents = {}
+        self.open_parents = {}
+        self.waiting = {}
+        self.open_dependents = 0
+        self.edges = {}
+        self.admission = None
 
     @property
     def is_kept(self) -> bool:
