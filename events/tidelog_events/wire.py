@@ -237,24 +237,25 @@ def _compiled_reader(
     return compiled
 
 
-_plans: dict[type, _Plan] = {}
+class _Plans(dict[type, _Plan]):
+    """The plan of each class, made when it is first asked for."""
+
+    def __missing__(self, cls: type) -> _Plan:
+        plan = self[cls] = _make_plan(cls)
+        return plan
 
 
-def _plan(cls: type) -> _Plan:
-    plan = _plans.get(cls)
-    if plan is None:
-        plan = _plans[cls] = _make_plan(cls)
-    return plan
+_plans: Final = _Plans()
 
 
 def omitted_fields(cls: type) -> tuple[str, ...]:
     """The fields that are not written at all when there is no value."""
-    return _plan(cls).omitted
+    return _plans[cls].omitted
 
 
 def to_wire(of: object) -> WireObject:
     """A dataclass of the language as a JSON object, ready for orjson; with its `TYPE`, if it has one."""
-    return _plan(type(of)).write(of)
+    return _plans[type(of)].write(of)
 
 
 class Unreadable(ValueError):
@@ -270,7 +271,7 @@ def from_wire(cls: type[T], written: Mapping[str, Json]) -> T:
     Raises:
         Unreadable: a field is missing or of another form.
     """
-    plan = _plan(cls)
+    plan = _plans[cls]
     try:
         read: T = plan.read(written)
     except (ValueError, TypeError, LookupError, AttributeError) as error:

@@ -105,6 +105,6 @@ def _append(builder: BatchBuilder, record: NewRecord) -> bool:
 
 def _by_partition(records: Sequence[NewRecord]) -> dict[tuple[str, int], list[int]]:
     found: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
-    for index, (topic, partition, *_) in enumerate(records):
+    for index, (topic, partition, _, _, _) in enumerate(records):
         found[topic, partition].append(index)
     return found
