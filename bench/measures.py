@@ -15,7 +15,7 @@ from bench.installation import Installation, installed
 from bench.jobs import QUEUE, noop, pickup
 from bench.steps import Sent, steps_of
 from tidelog.client.newjob import NewJob
-from tidelog.jobs import JobRequest
+from tidelog.handler.jobs import JobRequest
 
 Values: TypeAlias = Mapping[Figure, float]
 

@@ -34,15 +34,15 @@ if TYPE_CHECKING:
     )
     from tidelog.client.newjob import NewJob
     from tidelog.client.schedule import Schedule
-    from tidelog.jobs import JobRequest, Retry
+    from tidelog.handler.context import JobContext
+    from tidelog.handler.jobs import JobRequest, Retry
+    from tidelog.handler.signature import DefinitionError
+    from tidelog.handler.verdicts import GiveUp, TryAgain
     from tidelog.observer.context import ObserverContext
     from tidelog.observer.errors import BadObserver
-    from tidelog.recurrence import daily, every, monthly, weekly
+    from tidelog.scheduling.recurrence import daily, every, monthly, weekly
     from tidelog.settings import Settings, SettingsError
     from tidelog.why.answer import Reason, ReasonCode, Why
-    from tidelog.worker.context import JobContext
-    from tidelog.worker.signature import DefinitionError
-    from tidelog.worker.verdicts import GiveUp, TryAgain
     from tidelog_events.errors import TidelogError
     from tidelog_events.record import JobRecord
     from tidelog_events.replies import Result
@@ -109,15 +109,16 @@ _HOMES = (
     "tidelog.client.errors",
     "tidelog.client.newjob",
     "tidelog.client.schedule",
-    "tidelog.jobs",
-    "tidelog.recurrence",
+    "tidelog.handler.jobs",
+    "tidelog.scheduling.recurrence",
     "tidelog.observer.context",
     "tidelog.observer.errors",
     "tidelog.settings",
     "tidelog.why.answer",
-    "tidelog.worker.context",
-    "tidelog.worker.signature",
-    "tidelog.worker.verdicts",
+    "tidelog.handler.context",
+    "tidelog.handler.signature",
+    "tidelog.handler.verdicts",
+    "tidelog.handler.context",
     "tidelog_events.errors",
     "tidelog_events.record",
     "tidelog_events.replies",

@@ -9,7 +9,8 @@ from tidelog.client.client import Client
 from tidelog.client.errors import InvalidCommand, shown
 from tidelog.client.newjob import TagLike
 from tidelog.client.schedule import Schedule
-from tidelog.jobs import JobDecorator, JobRequest, Retry, declare
+from tidelog.handler.jobs import JobDecorator, JobRequest, Retry, declare
+from tidelog.handler.signature import DefinitionError
 from tidelog.log.address import open_log
 from tidelog.observer.definition import (
     DEFAULT_TIMEOUT,
@@ -23,7 +24,6 @@ from tidelog.observer.start import Start
 from tidelog.scheduling.registry import ScheduleRegistry, check_owner
 from tidelog.settings import Settings
 from tidelog.worker.registry import JobRegistry
-from tidelog.worker.signature import DefinitionError
 from tidelog_events.identity import DEFAULT_QUEUE
 from tidelog_events.retry import DEFAULT_RETRY
 from tidelog_events.states import CatchUp

@@ -13,10 +13,10 @@ import pytest
 import tidelog
 from tidelog import App, JobContext, JobState, Result, Retry, Settings, SettingsError
 from tidelog.engine.engine import Engine
+from tidelog.handler.signature import DefinitionError
 from tidelog.log.address import open_log
 from tidelog.log.port import UnknownTopic
 from tidelog.projector.projector import Projector
-from tidelog.worker.signature import DefinitionError
 from tidelog_projections.projection import Projection
 
 

@@ -18,7 +18,7 @@ from tidelog.client.errors import (
     WireNameTooLong,
 )
 from tidelog.client.newjob import NewJob
-from tidelog.jobs import JobRequest, Retry
+from tidelog.handler.jobs import JobRequest, Retry
 from tidelog_events.identity import JobId, QueueName
 from tidelog_events.instants import from_datetime
 from tidelog_events.record import JobRecord

@@ -24,7 +24,7 @@ from tidelog.client.errors import (
     WireNameTooLong,
 )
 from tidelog.client.newjob import NewJob
-from tidelog.jobs import JobRequest
+from tidelog.handler.jobs import JobRequest
 from tidelog.log.port import Fenced, LogError, LogUnavailable, OutcomeUnknown, UnknownTopic
 from tidelog_events.identity import QueueName, partition_of
 from tidelog_events.replies import Answer

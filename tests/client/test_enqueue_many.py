@@ -21,7 +21,7 @@ from tidelog.client.errors import (
 )
 from tidelog.client.generations import generations
 from tidelog.client.newjob import NewJob
-from tidelog.jobs import JobRequest
+from tidelog.handler.jobs import JobRequest
 from tidelog.log.port import LogUnavailable, OutcomeUnknown
 from tidelog_events.commands import Enqueue
 from tidelog_events.identity import JobId, QueueName

@@ -11,7 +11,7 @@ from tests.engine.house import eventually
 from tidelog.clock import wall_clock
 from tidelog.doctor.findings import Health
 from tidelog.doctor.queues import judge_queues
-from tidelog.presence import Presence
+from tidelog.inspection.presence import Presence
 from tidelog_events.identity import Partition, QueueName, WorkerId
 from tidelog_events.instants import SECOND, Instant
 from tidelog_projections.queue_loads import QueueLoad

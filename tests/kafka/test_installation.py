@@ -17,7 +17,7 @@ from tests.engine.house import eventually
 from tidelog.client.client import Client
 from tidelog.client.newjob import NewJob
 from tidelog.engine import Engine
-from tidelog.jobs import Retry, declare
+from tidelog.handler.jobs import Retry, declare
 from tidelog.log.address import open_log
 from tidelog.log.port import Log
 from tidelog.log.topics import Topics

@@ -14,7 +14,7 @@ from tests.conformance.cluster import SECONDS, Cluster, read_to_end
 from tests.engine.house import eventually
 
 from tidelog.app import App
-from tidelog.jobs import Retry
+from tidelog.handler.jobs import Retry
 from tidelog.log.port import Log, NewRecord, Record, TopicPartition
 from tidelog.log.topics import Topics
 from tidelog.observer.context import ObserverContext

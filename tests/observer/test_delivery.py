@@ -12,7 +12,7 @@ from tests.engine.house import eventually
 from tests.observer.stage import HASTY, NEVER, PARTITIONS, Seen, Stage
 
 from tidelog.app import App
-from tidelog.jobs import Retry
+from tidelog.handler.jobs import Retry
 from tidelog.log.port import MAX_RECORD_BYTES
 from tidelog.log.topics import Topics
 from tidelog.observer import handlers

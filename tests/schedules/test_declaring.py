@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tidelog import App, CatchUp, InvalidCommand, Retry, Schedule, daily
-from tidelog.worker.signature import DefinitionError
+from tidelog.handler.signature import DefinitionError
 from tidelog_events.instants import SECOND, Micros
 from tidelog_events.retry import RetryPolicy
 

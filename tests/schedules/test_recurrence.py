@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tidelog import daily, every, monthly, weekly
-from tidelog.worker.signature import DefinitionError
+from tidelog.handler.signature import DefinitionError
 
 
 @pytest.mark.parametrize(

@@ -153,7 +153,8 @@ async def gather(
                 parents=await _parents(connection),
                 depths=await _depths(connection, "SELECT queue, state, count FROM tidelog.queue_depths"),
                 counted=await _depths(
-                    connection, "SELECT queue, state, count(*) FROM tidelog.jobs GROUP BY queue, state"
+                    connection,
+                    "SELECT queue, state, count(*) FROM tidelog.jobs GROUP BY queue, state",
                 ),
                 partitions=len(history.events),
             )

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from tidelog.freshness import Behind
-from tidelog.presence import Presence
+from tidelog.inspection.freshness import Behind
+from tidelog.inspection.presence import Presence
 from tidelog.why import ReasonCode
 from tidelog.why.explaining import explain
 from tidelog.why.situation import Engine, Situation

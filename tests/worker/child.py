@@ -12,10 +12,10 @@ import threading
 
 from tests.worker.house import TOPICS
 
-from tidelog.jobs import declare
+from tidelog.handler.context import JobContext
+from tidelog.handler.jobs import declare
 from tidelog.log.port import Log
 from tidelog.log.sqlite import SqliteLog
-from tidelog.worker.context import JobContext
 from tidelog.worker.registry import JobRegistry
 from tidelog.worker.settings import WorkerSettings
 from tidelog.worker.worker import Worker

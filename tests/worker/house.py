@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tidelog.engine.engine import Engine
-from tidelog.jobs import declare
+from tidelog.handler.jobs import declare
 from tidelog.log.port import Log, NewRecord, TopicPartition
 from tidelog.log.topics import Topics
 from tidelog.worker.pump import LogFactory

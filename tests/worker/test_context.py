@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tidelog.worker.context import InvalidTag, JobContext, NoOutput, OutputReader
+from tidelog.handler.context import InvalidTag, JobContext, NoOutput, OutputReader
 from tidelog_events.identity import JobId, QueueName
 from tidelog_events.instants import from_datetime
 

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from tidelog.failure import MAX_ERROR_BYTES, failure_text, keep_head_and_tail
+from tidelog.handler.failure import MAX_ERROR_BYTES, failure_text, keep_head_and_tail
 from tidelog_events.bounds import MAX_TEXT_BYTES
 
 

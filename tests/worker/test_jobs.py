@@ -10,10 +10,10 @@ from typing import Annotated, Any, assert_type
 import pytest
 from pydantic import BaseModel, Field
 
-from tidelog.jobs import AnyJobDefinition, JobDecorator, JobRequest, Retry, declare
-from tidelog.worker.context import JobContext
+from tidelog.handler.context import JobContext
+from tidelog.handler.jobs import AnyJobDefinition, JobDecorator, JobRequest, Retry, declare
+from tidelog.handler.signature import DefinitionError, InvalidArguments, PayloadUndecodable
 from tidelog.worker.registry import JobRegistry, Unroutable
-from tidelog.worker.signature import DefinitionError, InvalidArguments, PayloadUndecodable
 from tidelog_events.instants import Micros
 from tidelog_events.retry import DEFAULT_RETRY, RetryPolicy
 

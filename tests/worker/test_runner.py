@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from tidelog.jobs import declare
-from tidelog.worker.context import JobContext
+from tidelog.handler.context import JobContext
+from tidelog.handler.jobs import declare
 from tidelog.worker.messages import Began, Ended, LeaseKey, StopReason
 from tidelog.worker.registry import JobRegistry
 from tidelog.worker.runner import Runner

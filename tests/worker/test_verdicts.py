@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tidelog import App, GiveUp, JobRecord, Retry, TryAgain
+from tidelog.handler.verdicts import BY_POLICY, next_due
 from tidelog.testing import Harness
-from tidelog.worker.verdicts import BY_POLICY, next_due
 from tidelog_events.instants import SECOND, Instant
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -9,8 +9,8 @@ import threading
 import pytest
 from tests.worker.house import BOUND, PARTITIONS, TOPICS, History, House, RunningEngine
 
+from tidelog.handler.context import JobContext
 from tidelog.log.port import Log, LogUnavailable, TopicPartition
-from tidelog.worker.context import JobContext
 from tidelog.worker.dispatch import BadDispatch
 from tidelog.worker.registry import JobRegistry
 from tidelog.worker.settings import BadWorkerSettings, WorkerSettings

@@ -19,7 +19,7 @@ async def catch_up(settings: Settings, projection: Projection, queue: QueueName 
 
     A read goes on in any case: when it may be stale, people are told why.
     """
-    from tidelog.freshness import wait_until_fresh
+    from tidelog.inspection.freshness import wait_until_fresh
 
     try:
         async with open_log(settings) as log:

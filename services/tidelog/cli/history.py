@@ -16,7 +16,7 @@ from tidelog.cli.session import open_log, open_projection, read_settings
 from tidelog.cli.showing import cut, shown_time
 
 if TYPE_CHECKING:
-    from tidelog.job_log import JobLog
+    from tidelog.inspection.job_log import JobLog
     from tidelog.settings import Settings
     from tidelog_events.identity import JobId
     from tidelog_events.jsontext import Json
@@ -75,7 +75,7 @@ async def _from_postgres(settings: Settings, job_id: JobId, *, as_json: bool) ->
 async def _from_log(settings: Settings, job_id: JobId, *, as_json: bool) -> None:
     import orjson
 
-    from tidelog.job_log import read_job_log
+    from tidelog.inspection.job_log import read_job_log
 
     async with open_log(settings) as log:
         with console(stderr=True).status(f"reading the log of {job_id}"):

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Final, Self
 
 from tidelog.cli.session import open_projection
-from tidelog.worker.context import NoOutput
+from tidelog.handler.context import NoOutput
 
 if TYPE_CHECKING:
     from tidelog.settings import Settings

@@ -9,7 +9,7 @@ from tidelog.cli.exits import Refused, WrongUse
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from tidelog.jobs import Retry
+    from tidelog.handler.jobs import Retry
     from tidelog_events.identity import QueueName
     from tidelog_events.jsontext import Json
     from tidelog_events.wire import Tag
@@ -61,7 +61,7 @@ def spellings_of_tag(text: str) -> tuple[Tag, ...]:
 
 def read_retry(max_attempts: int | None, delays: str | None) -> Retry | None:
     """The retry policy of `--max-attempts` and `--delays`; None where neither is given."""
-    from tidelog.jobs import Retry
+    from tidelog.handler.jobs import Retry
     from tidelog_events.retry import DEFAULT_MAX_ATTEMPTS
 
     if max_attempts is None and delays is None:

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from tidelog.client.generations import generations
 from tidelog.client.newjob import NewJob, is_plain
-from tidelog.jobs import JobRequest
+from tidelog.handler.jobs import JobRequest
 from tidelog_events.identity import JobId
 
 Entry: TypeAlias = NewJob | JobRequest

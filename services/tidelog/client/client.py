@@ -28,7 +28,7 @@ from tidelog.client.portions import OneCommand
 from tidelog.client.reading import JobReader, Jobs, ProjectionOpener
 from tidelog.client.schedule_calls import ScheduleCalls
 from tidelog.client.sender import Sender
-from tidelog.jobs import JobRequest
+from tidelog.handler.jobs import JobRequest
 from tidelog.log.port import Log, NewRecord, OutcomeUnknown
 from tidelog.log.topics import Topics
 from tidelog.why import Why, ask_why

@@ -18,7 +18,7 @@ from tidelog.client.errors import (
     WireNameTooLong,
 )
 from tidelog.client.minting import mint, now
-from tidelog.jobs import JobRequest, Retry
+from tidelog.handler.jobs import JobRequest, Retry
 from tidelog_events import identity
 from tidelog_events.bounds import MAX_PARENTS, MAX_PAYLOAD_BYTES, MAX_WIRE_NAME_CHARS
 from tidelog_events.codec import encode_command

@@ -8,7 +8,7 @@ from tidelog.client.checking import by, check_command
 from tidelog.client.errors import InvalidCommand, shown
 from tidelog.client.minting import now
 from tidelog.client.newjob import TagLike, payload_of, written_tag
-from tidelog.jobs import JobRequest, Retry
+from tidelog.handler.jobs import JobRequest, Retry
 from tidelog_events.commands import PutSchedule
 from tidelog_events.cron import read_cron
 from tidelog_events.identity import QueueName, ScheduleId, queue_of

@@ -6,10 +6,10 @@ from collections.abc import Collection
 
 from tidelog.doctor.findings import Finding, Health
 from tidelog.doctor.site import LOOK_SECONDS, Site
-from tidelog.freshness import Behind, missing
+from tidelog.inspection.freshness import Behind, missing
+from tidelog.inspection.unread import place_and_time
 from tidelog.log.port import Record
 from tidelog.log.tail import newest_records
-from tidelog.unread import place_and_time
 from tidelog.words import listed, plural
 from tidelog_events.identity import Partition
 from tidelog_events.instants import SECOND, Instant

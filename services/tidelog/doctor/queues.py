@@ -8,8 +8,8 @@ from typing import Final
 
 from tidelog.doctor.findings import Finding, Health
 from tidelog.doctor.site import Site
+from tidelog.inspection.presence import SIGN_SECONDS, Presence, look_for_workers
 from tidelog.log.port import TopicPartition
-from tidelog.presence import SIGN_SECONDS, Presence, look_for_workers
 from tidelog.words import first_few, plural, span
 from tidelog_events.identity import Partition
 from tidelog_events.instants import SECOND, Instant

@@ -11,7 +11,7 @@ from typing import Final, Self
 
 import orjson
 
-from tidelog.failure import FailureText
+from tidelog.handler.failure import FailureText
 from tidelog.log.cutting import cut_to_fit
 from tidelog.log.port import NewRecord, Record, TopicPartition
 from tidelog_events.identity import partition_of

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tidelog.clock import Clock, wall_clock
-from tidelog.failure import FailureText
+from tidelog.handler.failure import FailureText
 from tidelog.log.port import Log, LogUnavailable, OutcomeUnknown, Producer, Record
 from tidelog.log.topics import Topics
 from tidelog.observer.context import FindJob, ObserverContext

@@ -15,8 +15,8 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import Final
 
-from tidelog.daemon_threads import DaemonThreads
-from tidelog.failure import FailureText, failure_text
+from tidelog.handler.daemon_threads import DaemonThreads
+from tidelog.handler.failure import FailureText, failure_text
 from tidelog.observer.context import ObserverContext
 from tidelog.observer.definition import ObserverDefinition
 

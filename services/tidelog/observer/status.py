@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from tidelog.inspection.unread import unread
 from tidelog.log.port import GroupDescription, Log, Record, TopicPartition
 from tidelog.log.tail import newest_records
 from tidelog.log.topics import Topics
 from tidelog.observer.letters import all_open_letters
-from tidelog.unread import unread
 from tidelog_events.instants import SECOND, Instant
 
 _LOOK_SECONDS: Final = 10.0

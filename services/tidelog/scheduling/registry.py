@@ -7,7 +7,7 @@ from typing import Final
 
 from tidelog.client.errors import shown
 from tidelog.client.schedule import Schedule
-from tidelog.worker.signature import DefinitionError
+from tidelog.handler.signature import DefinitionError
 from tidelog_events.identity import ScheduleId
 
 _MAX_OWNER_CHARS: Final = 100

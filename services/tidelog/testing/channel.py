@@ -9,10 +9,10 @@ from hashlib import blake2b
 
 from tidelog.client.errors import WaitTimeout
 from tidelog.client.portions import Commands
+from tidelog.handler.context import NoOutput
 from tidelog.log.port import NewRecord
 from tidelog.testing.attempt import current_attempt
 from tidelog.testing.engine import VirtualEngine
-from tidelog.worker.context import NoOutput
 from tidelog_events.identity import (
     ClientId,
     CommandId,

@@ -16,10 +16,10 @@ from contextvars import Context
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from tidelog.daemon_threads import DaemonThreads, Work
+from tidelog.handler.context import CancelSignal
+from tidelog.handler.daemon_threads import DaemonThreads, Work
 from tidelog.testing.attempt import Attempt, current_attempt
 from tidelog.testing.timers import VirtualTimers, has_ready_callbacks
-from tidelog.worker.context import CancelSignal
 from tidelog.worker.messages import Began, Ended, LeaseKey
 from tidelog.worker.surroundings import Surroundings
 from tidelog_events.identity import JobId

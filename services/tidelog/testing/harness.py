@@ -13,7 +13,7 @@ from tidelog.client.client import CancelResult, Client
 from tidelog.client.minting import minted_by, push_source, remove_source
 from tidelog.client.newjob import JobOptions, NewJob
 from tidelog.client.schedule import Schedule
-from tidelog.jobs import JobRequest
+from tidelog.handler.jobs import JobRequest
 from tidelog.log.topics import Topics
 from tidelog.scheduling.sync import actor_of
 from tidelog.testing.assertions import Assertions

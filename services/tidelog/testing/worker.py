@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from math import inf
 from typing import assert_never
 
+from tidelog.handler.context import OutputReader
 from tidelog.testing.engine import VirtualEngine
 from tidelog.testing.handlers import VirtualSurroundings
-from tidelog.worker.context import OutputReader
 from tidelog.worker.driver import Driver, DriverConfig
 from tidelog.worker.messages import Action, Answered, Event, Extend, Start, Stop
 from tidelog.worker.registry import JobRegistry

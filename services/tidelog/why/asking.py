@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Protocol
 
 from tidelog.clock import Clock, wall_clock
-from tidelog.freshness import Behind, HasPositions, missing, wait_until_fresh
+from tidelog.inspection.freshness import Behind, HasPositions, missing, wait_until_fresh
+from tidelog.inspection.presence import Presence, look_for_workers
 from tidelog.log.port import LogError, TopicPartition
 from tidelog.log.tail import newest_records
-from tidelog.presence import Presence, look_for_workers
 from tidelog.why.answer import Why
 from tidelog.why.explaining import explain
 from tidelog.why.situation import Engine, Situation

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tidelog.presence import SIGN_SECONDS
+from tidelog.inspection.presence import SIGN_SECONDS
 from tidelog.why.answer import Reason, ReasonCode
 from tidelog.why.engines import no_engine
 from tidelog.why.situation import Engine, Situation

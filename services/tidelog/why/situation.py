@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from tidelog.freshness import Behind
-from tidelog.presence import Presence
+from tidelog.inspection.freshness import Behind
+from tidelog.inspection.presence import Presence
 from tidelog_events.identity import JobId, Partition
 from tidelog_events.instants import Instant
 from tidelog_projections.circumstances import Circumstances

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import assert_never
 
-from tidelog.failure import FailureText
+from tidelog.handler.failure import FailureText
 from tidelog.worker import outcomes
 from tidelog.worker.claims import Ask, Claims
 from tidelog.worker.dispatch import DispatchPolicy

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from tidelog.failure import FailureText
-from tidelog.worker.verdicts import BY_POLICY, NextDue
+from tidelog.handler.failure import FailureText
+from tidelog.handler.verdicts import BY_POLICY, NextDue
 from tidelog_events.bounds import MAX_OUTPUT_BYTES, cut_text
 from tidelog_events.commands import CancelledOutcome, Failure, Outcome, ReturnedOutcome, Success, Unroutable
 from tidelog_events.jsontext import JsonBytes

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tidelog.worker.signature import DefinitionError, PayloadUndecodable
+from tidelog.handler.signature import DefinitionError, PayloadUndecodable
 from tidelog_events.errors import TidelogError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from tidelog.jobs import AnyJobDefinition
+    from tidelog.handler.jobs import AnyJobDefinition
     from tidelog_events.identity import QueueName
     from tidelog_events.replies import Grant
 

@@ -13,15 +13,15 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from tidelog.failure import FailureText, failure_text
-from tidelog.jobs import AnyJobDefinition
+from tidelog.handler.context import JobContext, OutputReader
+from tidelog.handler.failure import FailureText, failure_text
+from tidelog.handler.jobs import AnyJobDefinition
+from tidelog.handler.verdicts import next_due
 from tidelog.worker import outcomes
-from tidelog.worker.context import JobContext, OutputReader
 from tidelog.worker.handover import LoopCalls
 from tidelog.worker.messages import Began, Ended, LeaseKey, StopReason
 from tidelog.worker.registry import JobRegistry, Unroutable, decode
 from tidelog.worker.surroundings import Surroundings
-from tidelog.worker.verdicts import next_due
 from tidelog_events.commands import Outcome
 from tidelog_events.instants import Instant
 from tidelog_events.replies import Grant

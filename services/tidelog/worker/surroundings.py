@@ -12,8 +12,8 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from tidelog.clock import wall_clock
-from tidelog.daemon_threads import DaemonThreads, Work
-from tidelog.worker.context import CancelSignal
+from tidelog.handler.context import CancelSignal
+from tidelog.handler.daemon_threads import DaemonThreads, Work
 from tidelog_events.instants import Instant
 from tidelog_events.replies import Grant
 

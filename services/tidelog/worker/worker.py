@@ -9,8 +9,8 @@ import secrets
 import socket
 from typing import Any
 
+from tidelog.handler.context import OutputReader
 from tidelog.log.topics import Topics
-from tidelog.worker.context import OutputReader
 from tidelog.worker.driver import CLOSE_SECONDS, SHUTDOWN_PATIENCE_SECONDS, DriverConfig
 from tidelog.worker.messages import Drain
 from tidelog.worker.pump import LogFactory, Pump

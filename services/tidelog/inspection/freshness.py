@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
+from tidelog.inspection.unread import unread
 from tidelog.log.port import Record, TopicPartition
 from tidelog.log.tail import newest_records
-from tidelog.unread import unread
 from tidelog_events.identity import Partition, QueueName, partition_of
 from tidelog_events.instants import Instant
 from tidelog_projections.batch import Position

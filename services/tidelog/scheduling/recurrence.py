@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import Final, Literal, TypeAlias
 
-from tidelog.worker.signature import DefinitionError
+from tidelog.handler.signature import DefinitionError
 
 Weekday: TypeAlias = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 """A day of the week, as `weekly` takes it."""

@@ -12,8 +12,8 @@ from functools import update_wrapper
 from math import isfinite
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeAlias, TypeVar, overload
 
-from tidelog.worker.context import JobContext
-from tidelog.worker.signature import DefinitionError, HandlerSignature
+from tidelog.handler.context import JobContext
+from tidelog.handler.signature import DefinitionError, HandlerSignature
 from tidelog_events.bounds import MAX_WIRE_NAME_CHARS
 from tidelog_events.identity import DEFAULT_QUEUE, InvalidName, QueueName, queue_name
 from tidelog_events.instants import MAX_SECONDS, from_seconds

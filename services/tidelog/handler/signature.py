@@ -21,7 +21,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticSerializationError, PydanticUndefined
 
-from tidelog.worker.context import JobContext
+from tidelog.handler.context import JobContext
 from tidelog_events.errors import TidelogError
 from tidelog_events.jsontext import NULL, JsonBytes, NotStorable, from_python
 

@@ -1,0 +1,1 @@
+"""Looking at an installation from outside: which workers are there, how far readers are, all of one job."""
