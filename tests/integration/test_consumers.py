@@ -44,6 +44,13 @@ def types_of(events: list[Event], job_id: str) -> list[str]:
     return [event["type"] for event in events if event.get("job_id") == job_id]
 
 
+def key_of(event: Event) -> str:
+    """The key of its record: the job, else the schedule, else the queue (contract section 2)."""
+    if event["type"].startswith("schedule_"):
+        return str(event.get("schedule_id"))
+    return event.get("job_id", event["queue"])
+
+
 def read_lives(events: Events, lives: dict[str, list[str]]) -> None:
     for job_id, life in lives.items():
         events.until_type(job_id, life[-1])
@@ -56,7 +63,7 @@ def test_a_group_sees_each_event_once_and_in_order(events: Events, lives: dict[s
     sequences: dict[int, list[int]] = defaultdict(list)
     for record, event in zip(events.records, events.all(), strict=True):
         assert event["partition"] == record.partition()
-        assert record.key() == event.get("job_id", event["queue"]).encode()
+        assert record.key() == key_of(event).encode()
         sequences[event["partition"]].append(event["sequence"])
     assert sequences == {partition: list(range(len(found))) for partition, found in sequences.items()}
     for job_id in lives:

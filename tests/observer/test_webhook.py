@@ -169,6 +169,19 @@ async def test_a_failed_post_is_tried_again_with_the_same_id(stage: Stage) -> No
     assert [request.headers["Tidelog-Id"] for request in receiver.requests] == ["0-0", "0-0"]
 
 
+async def test_a_body_is_cut_to_its_bound_whatever_the_job_is_like(stage: Stage) -> None:
+    async with receiving(Receiver()) as receiver:
+        handler = webhook(receiver.url, secret=SECRET, allow_http_localhost=True)
+        context = delivery(stage)
+        tags = tuple(f"{number:04}{chr(1) * 400}" for number in range(128))
+        context.transition = replace(stage.partitions[0].birth(), tags=tags)
+        await handler(context)
+    (request,) = receiver.requests
+    assert len(request.body) <= MAX_BODY_BYTES
+    cut = orjson.loads(request.body)
+    assert (cut["truncated"], cut["transition"]["tags"], cut["transition"]["job_id"]) == (True, None, "q/0")
+
+
 async def test_with_the_job_and_with_a_body_that_is_cut(stage: Stage) -> None:
     async with receiving(Receiver()) as receiver:
         handler = webhook(receiver.url, secret=SECRET, with_job=True, allow_http_localhost=True)

@@ -36,7 +36,8 @@ DEFAULT_TOLERANCE_SECONDS: Final = 300.0
 _MIN_SECRET_BYTES: Final = 16
 _SHOWN_CHARS: Final = 300
 _LOCAL: Final = frozenset({"localhost", "127.0.0.1", "::1"})
-_LARGE_FIELDS: Final = ("payload", "output", "failure_detail")
+_LARGE_FIELDS: Final = (("payload", "output", "failure_detail"), ("tags", "add_tags"))
+"""What is left out of a body that is too large, and then what else, if it still is."""
 _OWN_HEADERS: Final = frozenset(
     ("connection", "content-length", "content-type", "transfer-encoding", "user-agent")
 ) | {name.lower() for name in (ID_HEADER, EVENT_HEADER, TIMESTAMP_HEADER, SIGNATURE_HEADER)}
@@ -204,13 +205,13 @@ def _body(ctx: ObserverContext, job: dict[str, object] | None) -> bytes:
     transition = to_wire(ctx.transition)
     whole = {"id": ctx.idempotency_key, "observer": ctx.observer_id, "transition": transition, "job": job}
     body = orjson.dumps(whole)
-    if len(body) <= MAX_BODY_BYTES:
-        return body
-    for part in (transition, job or {}):
-        for name in _LARGE_FIELDS:
-            if name in part:
-                part[name] = None
-    return orjson.dumps({**whole, "truncated": True})
+    for names in _LARGE_FIELDS:
+        if len(body) <= MAX_BODY_BYTES:
+            break
+        for part in (transition, job or {}):
+            part.update(dict.fromkeys(part.keys() & names))
+        body = orjson.dumps({**whole, "truncated": True})
+    return body
 
 
 def _check_address(url: str, *, allow_http_localhost: bool) -> None:

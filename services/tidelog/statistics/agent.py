@@ -39,6 +39,7 @@ _LATE_SECONDS: Final = 6 * 3_600
 _EXPIRES: Final = timedelta(seconds=_LATE_SECONDS + 3_600)
 _KEPT_SECONDS: Final = 7 * 86_400
 _FLUSH_SECONDS: Final = 2.0
+_STOP_SECONDS: Final = 15.0
 
 Key = tuple[QueueName, str, Instant]
 
@@ -89,11 +90,19 @@ class Statistics:
         finally:
             ended.cancel()
             asked.cancel()
-            await self._app.stop()
+            await self._stop()
             await self._flush()
         if not stop.is_set():
             reason = self._app.crash_reason
             raise StatisticsEnded(f"the statistics have ended by themselves: {reason}. Start them again")
+
+    async def _stop(self) -> None:
+        """Let Faust leave its group and commit, within a bound: without a broker it would go on trying."""
+        try:
+            async with asyncio.timeout(_STOP_SECONDS):
+                await self._app.stop()
+        except TimeoutError:
+            logger.warning("Faust did not end within %g s and is left behind", _STOP_SECONDS)
 
     async def _follow(self, stream: StreamT[Transition | None]) -> None:
         async for event in stream:

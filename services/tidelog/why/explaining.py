@@ -83,8 +83,10 @@ def _behind(situation: Situation) -> Iterator[Reason]:
 
 def _ended(job: JobRecord) -> Reason:
     again = ""
-    if job.state in {JobState.DEAD_LETTERED, JobState.QUARANTINED}:
+    if job.state is JobState.DEAD_LETTERED:
         again = f" `tidelog requeue {job.job_id}` starts it again."
+    elif job.state is JobState.QUARANTINED:
+        again = f" Start workers that can run it; then `tidelog requeue {job.job_id}` starts it again."
     return Reason(
         ReasonCode.ENDED,
         f"It ended as {job.state}{when(job.terminal_at)}{because(job.terminal_cause)}.{again}",

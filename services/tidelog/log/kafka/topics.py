@@ -8,7 +8,13 @@ from typing import Final, TypedDict, TypeVar
 
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
-from aiokafka.errors import KafkaError, TopicAlreadyExistsError, for_code
+from aiokafka.errors import (
+    InvalidReplicationFactorError,
+    KafkaError,
+    LeaderNotAvailableError,
+    TopicAlreadyExistsError,
+    for_code,
+)
 
 from tidelog.log.checks import keyless, mismatch, refuse_malformed, unknown_partition, unknown_topic
 from tidelog.log.kafka.batches import MAX_MESSAGE_BYTES
@@ -19,6 +25,9 @@ from tidelog.log.port import Cleanup, LogError, NewRecord, TopicPartition, Topic
 _RETRY_SECONDS = 0.05
 _COMPACT_SEGMENT_BYTES = 64 * 1024 * 1024
 _SHORTEST_SEGMENT_MS = 60_000
+_FENCED = "currently fenced"
+"""What the controller says of brokers that it has lost and that are on their way back: they cannot hold a
+topic in this moment. It has no code of its own for that."""
 _NO_ERROR, _UNKNOWN_TOPIC, _INVALID_TOPIC, _LEADER_NOT_AVAILABLE = 0, 3, 17, 5
 _POLICY: Final = "cleanup.policy"
 
@@ -110,16 +119,22 @@ class KafkaTopics:
             )
             for spec in specs
         ]
-        answer = await self._ask("topics were created", lambda: self._admin.create_topics(new))
-        created = []
-        for name, code, message in answer.topic_errors:
-            if code == _NO_ERROR:
-                created.append(name)
-            elif code != TopicAlreadyExistsError.errno:
-                raise LogError(
-                    f"{self._connection.address} refused to create the topic {name!r}:"
-                    f" {message or for_code(code).__name__}."
-                )
+        created: list[str] = []
+
+        async def create() -> None:
+            answer = await self._admin.create_topics(new)
+            for name, code, message in answer.topic_errors:
+                if code == _NO_ERROR:
+                    created.append(name)
+                elif code == InvalidReplicationFactorError.errno and _FENCED in (message or ""):
+                    raise LeaderNotAvailableError(message)
+                elif code != TopicAlreadyExistsError.errno:
+                    raise LogError(
+                        f"{self._connection.address} refused to create the topic {name!r}:"
+                        f" {message or for_code(code).__name__}."
+                    )
+
+        await self._ask("topics were created", create)
         return created
 
     async def _describe(self, names: Sequence[str]) -> dict[str, int]:
