@@ -10,12 +10,8 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from tidelog_events.bounds import cut_text
-from tidelog_events.commands import (
-    COMMANDS_BY_TYPE,
-    ClientIdField,
-    Command,
-    CommandIdField,
-)
+from tidelog_events.command_fields import ClientIdField, CommandIdField
+from tidelog_events.commands import COMMANDS_BY_TYPE, Command
 from tidelog_events.identity import ClientId, CommandId
 from tidelog_events.jsontext import Json, NotJson, loads
 
