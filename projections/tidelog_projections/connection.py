@@ -137,13 +137,17 @@ class Postgres:
     @asynccontextmanager
     async def _lent(self) -> AsyncIterator[Connection]:
         """A connection of the pool. That it was lost is an `OSError`, however asyncpg says so."""
-        async with self._pool.acquire(timeout=_CONNECT_SECONDS) as connection:
-            try:
-                yield connection
-            except asyncpg.InterfaceError as error:
-                if _is_lost(connection):
-                    raise ConnectionResetError(f"the connection is gone: {error}") from error
-                raise
+        try:
+            async with self._pool.acquire(timeout=_CONNECT_SECONDS) as connection:
+                try:
+                    yield connection
+                except asyncpg.InterfaceError as error:
+                    if _is_lost(connection):
+                        raise ConnectionResetError(f"the connection is gone: {error}") from error
+                    raise
+        except asyncpg.InternalClientError as error:
+            # What it says when the connection ends in the moment in which the pool takes it back.
+            raise ConnectionResetError(f"the connection ended under way: {error}") from error
 
     def _refused(self, error: Exception) -> ProjectionRefused:
         hint = ""

@@ -90,6 +90,7 @@ class PartitionsMachine(RuleBasedStateMachine):
         self.excused: set[str] = set()  # refused or purged at some time, or pending, which others may outwait
         self.purged: set[str] = set()
         self.ended: dict[str, JobState] = {}
+        self.ended_once: set[str] = set()  # an edge stays resolved, also when its parent is requeued
 
     # What happens
 
@@ -271,9 +272,10 @@ class PartitionsMachine(RuleBasedStateMachine):
             case JobTransition():
                 if event.state.is_terminal:
                     self.ended[event.job_id] = event.state
+                    self.ended_once.add(event.job_id)
                 elif isinstance(event, Released):
                     job = self._home(event.job_id).state.jobs[event.job_id]
-                    assert all(parent in self.ended or parent in self.purged for parent in job.parents)
+                    assert self.ended_once.issuperset(job.parents)
                 elif event.job_id in self.ended:
                     del self.ended[event.job_id]
                 if isinstance(event, Cancelled) and event.terminal_cause.startswith("parent-failure:"):
