@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from tidelog.core.decide import decide
 from tidelog.core.decision import Addressed
@@ -34,6 +35,7 @@ from tidelog_events.replies import Answer
 
 TOPICS = Topics()
 PARTITIONS = 4
+T = TypeVar("T")
 REPLY_PARTITIONS = 3
 
 
@@ -113,13 +115,7 @@ class RecordingProducer(Producer):
 
     async def append(self, records: Sequence[NewRecord], *, timeout: float) -> list[int]:
         self._log.appends.append(len(records))
-        await self._log.gate.wait()
-        if self._log.failures:
-            error, is_appended = self._log.failures.pop(0)
-            if is_appended:
-                await self._inner.append(records, timeout=timeout)
-            raise error
-        return await self._inner.append(records, timeout=timeout)
+        return await self._log.pass_on(lambda: self._inner.append(records, timeout=timeout))
 
     async def close(self) -> None:
         await self._inner.close()
@@ -134,13 +130,7 @@ class RecordingWriter(Writer):
 
     async def append(self, records: Sequence[NewRecord], *, timeout: float) -> None:
         self._log.transactions.append([record.partition for record in records])
-        await self._log.gate.wait()
-        if self._log.failures:
-            error, is_appended = self._log.failures.pop(0)
-            if is_appended:
-                await self._inner.append(records, timeout=timeout)
-            raise error
-        await self._inner.append(records, timeout=timeout)
+        await self._log.pass_on(lambda: self._inner.append(records, timeout=timeout))
 
     async def close(self) -> None:
         self._log.closed_writers += 1
@@ -198,6 +188,16 @@ class ProbedLog(MemoryLog):
         self.gate.set()
         self.failures: list[tuple[LogError, bool]] = []
         self.read_failures: list[LogError] = []
+
+    async def pass_on(self, append: Callable[[], Awaitable[T]]) -> T:
+        """Append once the gate is open, or fail as the test has said."""
+        await self.gate.wait()
+        if self.failures:
+            error, is_appended = self.failures.pop(0)
+            if is_appended:
+                await append()
+            raise error
+        return await append()
 
     async def producer(self) -> Producer:
         return RecordingProducer(self, await super().producer())

@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from tests.roles import at_work
 
 import tidelog
 from tidelog import App, JobContext, JobState, Result, Retry, Settings, SettingsError
@@ -41,13 +42,8 @@ async def running_engine(settings: Settings) -> AsyncIterator[None]:
     """The topics, and a real engine over a connection of its own."""
     async with await open_log(settings.log) as log:
         await log.create_topics(settings.topics.specs(settings.partitions, settings.partitions))
-        stop = asyncio.Event()
-        engine = asyncio.create_task(Engine(log, settings.topics, settings.retention).run(stop))
-        try:
+        async with at_work(Engine(log, settings.topics, settings.retention)):
             yield
-        finally:
-            stop.set()
-            await engine
 
 
 @asynccontextmanager
@@ -56,14 +52,9 @@ async def running_projector(settings: Settings) -> AsyncIterator[None]:
     async with (
         await open_log(settings.log) as log,
         await Projection.connect(settings.postgres) as projection,
+        at_work(Projector(log, settings.topics, projection)),
     ):
-        stop = asyncio.Event()
-        projector = asyncio.create_task(Projector(log, settings.topics, projection).run(stop))
-        try:
-            yield
-        finally:
-            stop.set()
-            await projector
+        yield
 
 
 def test_the_exported_names_are_these() -> None:

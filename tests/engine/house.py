@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 
 import orjson
 from tests.conformance.cluster import SECONDS, Cluster, fold, read_to_end
+from tests.roles import at_work
 
 from tidelog.core.replay import START
 from tidelog.core.state import Retention
@@ -211,11 +212,5 @@ def _queue(command: WireObject) -> str:
 @asynccontextmanager
 async def running(engine: Engine) -> AsyncIterator[None]:
     """Run an engine, and stop it as SIGTERM does."""
-    stop = asyncio.Event()
-    task = asyncio.create_task(engine.run(stop))
-    try:
+    async with at_work(engine):
         yield
-    finally:
-        stop.set()
-        async with asyncio.timeout(SECONDS):
-            await task

@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 import pytest
 from tests.conformance.cluster import KafkaCluster, read_to_end
 from tests.engine.house import eventually
+from tests.roles import at_work
 
 from tidelog.client.client import Client
 from tidelog.client.newjob import NewJob
@@ -50,14 +51,9 @@ async def log(cluster: KafkaCluster, topics: Topics) -> Log:
 @asynccontextmanager
 async def engine(cluster: KafkaCluster, topics: Topics) -> AsyncIterator[Engine]:
     """An engine with a connection of its own, stopped at the end."""
-    engine, stop = Engine(await cluster.connect(), topics), asyncio.Event()
-    running = asyncio.create_task(engine.run(stop))
-    try:
+    engine = Engine(await cluster.connect(), topics)
+    async with at_work(engine, bound=_BOUND):
         yield engine
-    finally:
-        stop.set()
-        async with asyncio.timeout(_BOUND):
-            await running
 
 
 @asynccontextmanager

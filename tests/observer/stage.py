@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -12,8 +11,10 @@ from typing import Any, Literal
 
 from tests.conformance.cluster import SECONDS, Cluster, read_to_end
 from tests.engine.house import eventually
+from tests.roles import at_work
 
 from tidelog.app import App
+from tidelog.core.decision import JobFields
 from tidelog.handler.jobs import Retry
 from tidelog.log.port import Log, NewRecord, Record, TopicPartition
 from tidelog.log.topics import Topics
@@ -100,14 +101,22 @@ class Events:
             terminal_cause=None,
         )
 
+    def _next_about(self, birth: Enqueued) -> JobFields:
+        """The fields of the next event, about a job."""
+        number = len(self.written)
+        return {
+            "at": self.at(number),
+            "partition": self.partition,
+            "sequence": EventSequence(number),
+            "cause_command_id": None,
+            "job_id": birth.job_id,
+            "queue": birth.queue,
+            "wire_name": birth.wire_name,
+        }
+
     def lease(self, birth: Enqueued) -> Leased:
         return Leased(
-            at=self.at(len(self.written)),
-            partition=self.partition,
-            sequence=EventSequence(len(self.written)),
-            job_id=birth.job_id,
-            queue=birth.queue,
-            wire_name=birth.wire_name,
+            **self._next_about(birth),
             state=JobState.LEASED,
             attempt=1,
             ordinal=1,
@@ -117,12 +126,7 @@ class Events:
 
     def death(self, birth: Enqueued) -> DeadLettered:
         return DeadLettered(
-            at=self.at(len(self.written)),
-            partition=self.partition,
-            sequence=EventSequence(len(self.written)),
-            job_id=birth.job_id,
-            queue=birth.queue,
-            wire_name=birth.wire_name,
+            **self._next_about(birth),
             state=JobState.DEAD_LETTERED,
             attempt=1,
             ordinal=2,
@@ -221,15 +225,9 @@ class Stage:
         [definition] = app.observers
         log = log or await self.cluster.connect()
         observer = Observer(log, self.topics, definition, settings=settings)
-        stop = asyncio.Event()
-        task = asyncio.create_task(observer.run(stop))
-        try:
+        async with at_work(observer, bound=SECONDS) as task:
             await eventually(lambda: share is None or task.done() or len(observer.assignment) == share)
             yield observer
-        finally:
-            stop.set()
-            async with asyncio.timeout(SECONDS):
-                await task
 
     async def dead_letters(self) -> list[DeadLetter]:
         """All that stand on their topic."""

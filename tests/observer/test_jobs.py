@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 from tests.conformance.cluster import SECONDS, Cluster, MemoryCluster, SqliteCluster, read_to_end
 from tests.engine.house import TOPICS, House, eventually
 from tests.observer.stage import AT_ONCE, HASTY
+from tests.roles import at_work
 
 from tidelog.app import App
 from tidelog.log.port import TopicSpec
@@ -37,14 +37,8 @@ async def observing(house: House, handler: Any, **options: Any) -> AsyncIterator
     app.observer("watch", **{"start": "beginning", "retry": AT_ONCE, **options})(handler)
     [definition] = app.observers
     observer = Observer(await house.cluster.connect(), TOPICS, definition, settings=HASTY)
-    stop = asyncio.Event()
-    task = asyncio.create_task(observer.run(stop))
-    try:
+    async with at_work(observer, bound=SECONDS):
         yield observer
-    finally:
-        stop.set()
-        async with asyncio.timeout(SECONDS):
-            await task
 
 
 async def expected(house: House) -> dict[int, JobRecord]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import pytest
-from tests.projection.running import TOPICS, append, new_log
+from tests.projection.log import TOPICS, append, new_log
 from tests.projection.story import DAY, START, Story, batch_of, random_story, records_of
 from tests.projection.tables import Tables
 

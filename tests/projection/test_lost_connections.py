@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import asyncpg
 import pytest
-from tests.projection.running import BOUND
+from tests.projection.log import BOUND
 
 from tidelog_projections.embedded import EmbeddedPostgres
 from tidelog_projections.errors import ProjectionUnavailable

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import orjson
 import pytest
-from tests.projection.running import BOUND, TOPICS, ForgetfulStore, append, new_log, running, until
+from tests.projection.log import BOUND, TOPICS, ForgetfulStore, append, new_log, until
 from tests.projection.story import PARTITION, Story, batch_of, random_story, records_of
 from tests.projection.tables import Tables
 from tests.providers.postgres import create_database, drop_database
+from tests.roles import at_work
 
 from tidelog.log.memory import MemoryLog
 from tidelog.log.port import NewRecord
@@ -43,7 +44,7 @@ async def test_every_partition_is_projected(projection: Projection, tables: Tabl
     log = await new_log(partitions=2)
     stories = [Story(Partition(0)), Story(Partition(1))]
     projector = Projector(log, TOPICS, projection)
-    async with running(projector):
+    async with at_work(projector):
         for story, queue in zip(stories, ("alpha", "beta"), strict=True):
             for number in range(30):
                 story.enqueue(f"{queue}/job-{number}")
@@ -83,8 +84,8 @@ async def test_two_projectors_share_the_partitions_and_one_takes_over(projection
     other_log = MemoryLog(log.store)
     stories = [Story(Partition(0)), Story(Partition(1))]
     first, second = Projector(log, TOPICS, projection), Projector(other_log, TOPICS, projection)
-    async with running(first):
-        async with running(second):
+    async with at_work(first):
+        async with at_work(second):
             for story in stories:
                 story.enqueue()
                 await append(log, records_of(story.events, TOPICS))
@@ -119,7 +120,7 @@ async def test_a_record_that_is_no_event_is_set_aside_and_the_rest_goes_on(
         ],
     )
     projector = Projector(log, TOPICS, projection)
-    async with running(projector):
+    async with at_work(projector):
         assert await reached(projection, story)
     rejects = await tables.rows(
         "SELECT log_offset, reason, value FROM projection_rejects ORDER BY log_offset"
@@ -139,7 +140,7 @@ async def test_an_event_of_an_unknown_type_is_passed_over(projection: Projection
     records = records_of(story.events, TOPICS)
     log = await new_log()
     await append(log, [records[0], changed(story.events[1], type="of_a_later_release"), records[2]])
-    async with running(Projector(log, TOPICS, projection)):
+    async with at_work(Projector(log, TOPICS, projection)):
         assert await reached(projection, story)
     assert await tables.rows("SELECT * FROM projection_rejects") == []
     assert len(await tables.rows("SELECT * FROM jobs")) == 2
@@ -154,7 +155,7 @@ async def test_a_later_version_stops_its_partition_by_name_and_no_other(projecti
     records = records_of(stopped.events, TOPICS)
     await append(log, [records[0], changed(stopped.events[1], version=2), records[2]])
     projector = Projector(log, TOPICS, projection)
-    async with running(projector):
+    async with at_work(projector):
         await until(lambda: bool(projector.stopped))
         await append(log, records_of(other.events, TOPICS))
         assert await reached(projection, other)
@@ -208,7 +209,7 @@ async def test_it_waits_for_postgres_and_goes_on_by_itself(
 
     async with await Projection.connect(server.dsn, patience=0) as projection:
         projector = Projector(log, TOPICS, projection)
-        async with running(projector):
+        async with at_work(projector):
             await append(log, records[:20])
             assert await projection.wait_for(PARTITION, Sequence(19), timeout=BOUND)
             with caplog.at_level(logging.WARNING):
@@ -230,6 +231,6 @@ async def test_a_stop_ends_it_whether_there_is_work_or_not(projection: Projectio
     stop.set()
     async with asyncio.timeout(BOUND):
         await Projector(log, TOPICS, projection).run(stop)
-    async with running(Projector(log, TOPICS, projection)) as task:
+    async with at_work(Projector(log, TOPICS, projection)) as task:
         assert not task.done()
     assert task.done()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.projection.running import TOPICS, append, new_log
+from tests.projection.log import TOPICS, append, new_log
 from tests.projection.story import START, Story, batch_of, records_of
 from tests.projection.tables import Tables
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from uuid import uuid4
 
 import pytest
-from tests.projection.running import TOPICS, ForgetfulStore, append, new_log, running
+from tests.projection.log import TOPICS, ForgetfulStore, append, new_log
 from tests.projection.story import PARTITION, Story, batch_of, random_story, records_of
 from tests.projection.tables import Tables
+from tests.roles import at_work
 
 from tidelog.projector import Projector, rebuild
 from tidelog.projector.rebuild import RebuildProgress
@@ -71,7 +72,7 @@ async def test_jobs_whose_events_the_log_forgot_come_from_the_state(
         assert after[table] == before[table], table
     # And it is fit to go on from.
     story.enqueue("alpha/after")
-    async with running(Projector(log, TOPICS, projection)):
+    async with at_work(Projector(log, TOPICS, projection)):
         await append(log, records_of(story.events[-1:], TOPICS))
         assert await projection.wait_for(PARTITION, story.events[-1].sequence, timeout=20)
 
@@ -100,7 +101,7 @@ async def test_a_projector_that_runs_meanwhile_goes_on(projection: Projection, t
     story = random_story(seed=8, steps=200)
     log = await new_log()
     await append(log, [*records_of(story.events[:50], TOPICS)])
-    async with running(Projector(log, TOPICS, projection)):
+    async with at_work(Projector(log, TOPICS, projection)):
         assert await projection.wait_for(PARTITION, Sequence(49), timeout=20)
         async with Rebuild.begin(projection.postgres) as new:
             await new.restore([], [], [], Position(PARTITION))

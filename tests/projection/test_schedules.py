@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.projection.running import TOPICS, ForgetfulStore, append, new_log
+from tests.projection.log import TOPICS, ForgetfulStore, append, new_log
 from tests.projection.story import DAY, START, Story, batch_of, records_of
 from tests.projection.tables import Tables
 

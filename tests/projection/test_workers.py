@@ -5,10 +5,11 @@ from __future__ import annotations
 import random
 
 import pytest
-from tests.projection.running import TOPICS, append, new_log, running
+from tests.projection.log import TOPICS, append, new_log
 from tests.projection.story import DAY, START, Story, batch_of, random_story, records_of
 from tests.projection.tables import Rows, Tables
 from tests.providers.postgres import create_database, drop_database
+from tests.roles import at_work
 
 from tidelog.projector import Projector, rebuild
 from tidelog_events.instants import SECOND, Instant
@@ -108,10 +109,10 @@ async def test_workers_that_were_silent_for_a_week_are_forgotten(projection: Pro
     await append(log, records_of(story.events, TOPICS))
     now = Instant(START + 7 * DAY * SECOND)
 
-    async with running(Projector(log, TOPICS, projection, clock=lambda: now)):
+    async with at_work(Projector(log, TOPICS, projection, clock=lambda: now)):
         assert await projection.wait_for(story.state.partition, story.events[-1].sequence, timeout=20)
     assert len(await projection.workers()) == 2
-    async with running(Projector(log, TOPICS, projection, clock=lambda: Instant(now + 1))):
+    async with at_work(Projector(log, TOPICS, projection, clock=lambda: Instant(now + 1))):
         while len(found := await projection.workers()) > 1:
             pass
     assert [worker.worker_id for worker in found] == ["holds-one"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from pathlib import Path
 
 import pytest
@@ -16,14 +15,10 @@ SESAME = "open sesame"
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working directory without a settings file, and an environment without our variables."""
-    for name in list(os.environ):
-        if name.upper().startswith("TIDELOG_"):
-            monkeypatch.delenv(name)
-    monkeypatch.chdir(tmp_path)
+def folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The same folder, and the log is on Kafka."""
     monkeypatch.setenv("TIDELOG_LOG", KAFKA)
-    return tmp_path
+    return folder
 
 
 def say(monkeypatch: pytest.MonkeyPatch, **variables: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from pathlib import Path
 
 import pytest
@@ -14,16 +13,6 @@ from tidelog_events.instants import SECOND, Micros
 from tidelog_projections.history import History
 
 HOUR = 3_600
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working directory without a settings file, and an environment without our variables."""
-    for name in list(os.environ):
-        if name.upper().startswith("TIDELOG_"):
-            monkeypatch.delenv(name)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def test_nothing_said_is_everything_embedded() -> None:

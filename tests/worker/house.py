@@ -13,6 +13,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.roles import at_work
+
 from tidelog.engine.engine import Engine
 from tidelog.handler.jobs import declare
 from tidelog.log.port import Log, NewRecord, TopicPartition
@@ -162,11 +164,5 @@ class House:
             topics=TOPICS,
             settings=WorkerSettings(**settings),
         )
-        stop = asyncio.Event()
-        running = asyncio.create_task(worker.run(stop))
-        try:
+        async with at_work(worker, bound=BOUND):
             yield worker
-        finally:
-            stop.set()
-            async with asyncio.timeout(BOUND):
-                await running

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
+from tests.worker.grants import granted
+
 from tidelog.worker.dispatch import DispatchPolicy, Strict
 from tidelog.worker.driver import Driver, DriverConfig
 from tidelog.worker.messages import Action, Answered, Began, Ended, Event, LeaseKey, Outgoing, Start, Stop
@@ -17,7 +19,6 @@ from tidelog_events.identity import (
     CommandId,
     JobId,
     Partition,
-    QueueName,
     WorkerId,
     partition_of,
 )
@@ -36,7 +37,6 @@ from tidelog_events.replies import (
     Result,
     RowResult,
 )
-from tidelog_events.retry import DEFAULT_RETRY
 
 PARTITIONS = 4
 LEASE = 60.0
@@ -119,21 +119,12 @@ class Stage:
 
     def grant(self, key: str, queue: str = "q", *, attempt: int = 1, cancel_requested: bool = False) -> Grant:
         self.next_lease += 1
-        return Grant(
-            job_id=JobId(f"{queue}/{key}"),
-            queue=QueueName(queue),
-            wire_name="w",
-            payload=b"null",
+        return granted(
+            JobId(f"{queue}/{key}"),
+            self.next_lease,
             attempt=attempt,
-            lease=EventSequence(self.next_lease),
             lease_expiry=Instant(int((self.wall + self.lease) * SECOND)),
             cancel_requested=cancel_requested,
-            due_time=Instant(0),
-            tags=(),
-            retry=DEFAULT_RETRY,
-            trace_context=None,
-            workflow_id=None,
-            schedule_id=None,
         )
 
     def answer(

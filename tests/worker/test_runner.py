@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from tests.worker.grants import granted
 
 from tidelog.handler.context import JobContext
 from tidelog.handler.jobs import declare
@@ -17,10 +18,8 @@ from tidelog.worker.messages import Began, Ended, LeaseKey, StopReason
 from tidelog.worker.registry import JobRegistry
 from tidelog.worker.runner import Runner
 from tidelog_events.commands import CancelledOutcome, Failure, Outcome, ReturnedOutcome, Success, Unroutable
-from tidelog_events.identity import JobId, QueueName, Sequence
+from tidelog_events.identity import JobId
 from tidelog_events.instants import Instant
-from tidelog_events.replies import Grant
-from tidelog_events.retry import DEFAULT_RETRY
 
 BOUND = 20.0
 tenant: ContextVar[str] = ContextVar("tenant", default="none")
@@ -64,22 +63,7 @@ class Bench:
 
     def start(self, wire_name: str, payload: bytes = b"null") -> LeaseKey:
         self.count += 1
-        grant = Grant(
-            job_id=JobId(f"q/{self.count}"),
-            queue=QueueName("q"),
-            wire_name=wire_name,
-            payload=payload,
-            attempt=1,
-            lease=Sequence(self.count),
-            lease_expiry=Instant(0),
-            cancel_requested=False,
-            due_time=Instant(0),
-            tags=(),
-            retry=DEFAULT_RETRY,
-            trace_context=None,
-            workflow_id=None,
-            schedule_id=None,
-        )
+        grant = granted(JobId(f"q/{self.count}"), self.count, wire_name=wire_name, payload=payload)
         self.runner.start(grant)
         return LeaseKey(grant.job_id, grant.lease)
 

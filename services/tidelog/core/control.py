@@ -6,8 +6,8 @@ from tidelog.core.decision import Decision
 from tidelog.core.dependency import resolve_dependents
 from tidelog.core.outcome import OPERATOR_CANCEL
 from tidelog.core.state import Job
-from tidelog_events.commands import Cancel, Command, PauseQueue, Requeue, ResumeQueue, SetConcurrencyLimit
-from tidelog_events.replies import CancelRequestedPush, Reply, Result
+from tidelog_events.commands import Cancel, PauseQueue, Requeue, ResumeQueue, SetConcurrencyLimit
+from tidelog_events.replies import CancelRequestedPush, Result
 from tidelog_events.states import REQUEUEABLE_STATES, JobState
 from tidelog_events.transitions import (
     Cancelled,
@@ -26,11 +26,11 @@ def cancel(decision: Decision, command: Cancel) -> None:
         if pending.hold(command):
             decision.state.dirty_admissions[command.job_id] = None
         else:
-            _answer(decision, command, Result.NOT_CANCELLABLE)
+            decision.reply(command, Result.NOT_CANCELLABLE)
         return
     job = decision.state.jobs.get(command.job_id)
     if job is None or job.state.is_terminal:
-        _answer(decision, command, Result.NOT_CANCELLABLE)
+        decision.reply(command, Result.NOT_CANCELLABLE)
     elif job.state is JobState.LEASED:
         _request_cancellation(decision, command, job)
     else:
@@ -45,14 +45,14 @@ def cancel(decision: Decision, command: Cancel) -> None:
             )
         )
         resolve_dependents(decision, job)
-        _answer(decision, command, Result.CANCELLED_IMMEDIATELY)
+        decision.reply(command, Result.CANCELLED_IMMEDIATELY)
 
 
 def _request_cancellation(decision: Decision, command: Cancel, job: Job) -> None:
     decision.emit(
         CancelRequested(**decision.job_fields(job), actor=command.actor, state=job.state, attempt=job.attempt)
     )
-    _answer(decision, command, Result.CANCELLATION_REQUESTED)
+    decision.reply(command, Result.CANCELLATION_REQUESTED)
     if job.lease_owner is None or job.lease is None:
         raise ValueError(f"{job.job_id} is leased, but to nobody")
     decision.answer(
@@ -72,7 +72,7 @@ def requeue(decision: Decision, command: Requeue) -> None:
     """Start a dead-lettered or quarantined job again."""
     job = decision.state.jobs.get(command.job_id)
     if job is None or job.state not in REQUEUEABLE_STATES:
-        _answer(decision, command, Result.NOT_REQUEUEABLE)
+        decision.reply(command, Result.NOT_REQUEUEABLE)
         return
     decision.emit(
         Requeued(
@@ -84,20 +84,20 @@ def requeue(decision: Decision, command: Requeue) -> None:
         )
     )
     decision.touch(job.queue)
-    _answer(decision, command, Result.REQUEUED)
+    decision.reply(command, Result.REQUEUED)
 
 
 def pause_queue(decision: Decision, command: PauseQueue) -> None:
     """Withhold the queue's work from claims; what is leased goes on."""
     decision.emit(QueuePaused(**decision.event_fields(), actor=command.actor, queue=command.queue))
-    _answer(decision, command, Result.OK)
+    decision.reply(command, Result.OK)
 
 
 def resume_queue(decision: Decision, command: ResumeQueue) -> None:
     """Give the queue's work to claims again."""
     decision.emit(QueueResumed(**decision.event_fields(), actor=command.actor, queue=command.queue))
     decision.touch(command.queue)
-    _answer(decision, command, Result.OK)
+    decision.reply(command, Result.OK)
 
 
 def set_concurrency_limit(decision: Decision, command: SetConcurrencyLimit) -> None:
@@ -108,17 +108,4 @@ def set_concurrency_limit(decision: Decision, command: SetConcurrencyLimit) -> N
         )
     )
     decision.touch(command.queue)
-    _answer(decision, command, Result.OK)
-
-
-def _answer(decision: Decision, command: Command, result: Result) -> None:
-    decision.answer(
-        command.reply_to,
-        Reply(
-            command_id=command.command_id,
-            type=command.type,
-            result=result,
-            partition=decision.state.partition,
-            sequence=decision.state.last_sequence,
-        ),
-    )
+    decision.reply(command, Result.OK)

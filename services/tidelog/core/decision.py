@@ -7,10 +7,10 @@ from typing import NamedTuple, TypeAlias, TypedDict
 from tidelog.core.evolve import evolve
 from tidelog.core.link import DependentEnded, DependentLives, LinkMessage
 from tidelog.core.state import Job, PartitionState, Queue
-from tidelog_events.commands import Cancel, Enqueue
+from tidelog_events.commands import Cancel, Command, Enqueue
 from tidelog_events.identity import ClientId, CommandId, JobId, Partition, QueueName, Sequence
 from tidelog_events.instants import Instant
-from tidelog_events.replies import Answer
+from tidelog_events.replies import Answer, Reply, Result
 from tidelog_events.transitions import JobTransition, Requeued, Transition
 
 
@@ -112,6 +112,19 @@ class Decision:
     def answer(self, to: ClientId | None, answer: Answer) -> None:
         """Answer somebody."""
         self.outputs.append(Addressed(to, answer))
+
+    def reply(self, command: Command, result: Result) -> None:
+        """Answer a command with its result alone."""
+        self.answer(
+            command.reply_to,
+            Reply(
+                command_id=command.command_id,
+                type=command.type,
+                result=result,
+                partition=self.state.partition,
+                sequence=self.state.last_sequence,
+            ),
+        )
 
     def touch(self, queue: QueueName) -> None:
         """Parked claims on the queue, if there are any, may be served now."""

@@ -8,10 +8,10 @@ from tidelog.core.decision import Decision
 from tidelog.core.instance import mint
 from tidelog.core.tick import settle
 from tidelog.core.timetable import trigger_job_id
-from tidelog_events.commands import Command, PutSchedule, RemoveSchedule, TriggerSchedule
+from tidelog_events.commands import PutSchedule, RemoveSchedule, TriggerSchedule
 from tidelog_events.cron import read_cron
 from tidelog_events.identity import JobId, ScheduleId, is_key, queue_of
-from tidelog_events.replies import InvalidReply, Reply, Result, TriggerReply
+from tidelog_events.replies import InvalidReply, Result, TriggerReply
 from tidelog_events.schedule_record import ScheduleRecord
 from tidelog_events.transitions import SchedulePut, ScheduleRemoved, ScheduleTriggered
 
@@ -23,7 +23,7 @@ def put_schedule(decision: Decision, command: PutSchedule) -> None:
     """
     present = decision.state.timetable.schedules.get(command.schedule_id)
     if present is not None and present.error is None and _is_defined_so(present, command):
-        _answer(decision, command, Result.OK)
+        decision.reply(command, Result.OK)
         return
     cron = read_cron(command.cron, command.time_zone, decision.state.timetable.zones)
     next_due = cron.next_after(decision.now)
@@ -48,7 +48,7 @@ def put_schedule(decision: Decision, command: PutSchedule) -> None:
             next_due=next_due,
         )
     )
-    _answer(decision, command, Result.OK)
+    decision.reply(command, Result.OK)
 
 
 def _is_defined_so(schedule: ScheduleRecord, command: PutSchedule) -> bool:
@@ -67,7 +67,7 @@ def _is_defined_so(schedule: ScheduleRecord, command: PutSchedule) -> bool:
 def remove_schedule(decision: Decision, command: RemoveSchedule) -> None:
     """Let a schedule tick no more, when the ticks that are due by now are settled; its jobs stay."""
     if command.schedule_id not in decision.state.timetable.schedules:
-        _answer(decision, command, Result.SCHEDULE_NOT_FOUND)
+        decision.reply(command, Result.SCHEDULE_NOT_FOUND)
         return
     _settle_what_is_due(decision, command.schedule_id)
     decision.emit(
@@ -78,7 +78,7 @@ def remove_schedule(decision: Decision, command: RemoveSchedule) -> None:
             queue=queue_of(command.schedule_id),
         )
     )
-    _answer(decision, command, Result.OK)
+    decision.reply(command, Result.OK)
 
 
 def trigger_schedule(decision: Decision, command: TriggerSchedule) -> None:
@@ -86,7 +86,7 @@ def trigger_schedule(decision: Decision, command: TriggerSchedule) -> None:
     timetable = decision.state.timetable
     schedule = timetable.schedules.get(command.schedule_id)
     if schedule is None:
-        _answer(decision, command, Result.SCHEDULE_NOT_FOUND)
+        decision.reply(command, Result.SCHEDULE_NOT_FOUND)
         return
     known = None
     if command.command_id is not None:
@@ -157,18 +157,5 @@ def _refuse_silent(decision: Decision, command: PutSchedule) -> None:
             sequence=decision.state.last_sequence,
             field="cron",
             message=f"cron never fires in the time zone {command.time_zone}, not within a hundred years",
-        ),
-    )
-
-
-def _answer(decision: Decision, command: Command, result: Result) -> None:
-    decision.answer(
-        command.reply_to,
-        Reply(
-            command_id=command.command_id,
-            type=command.type,
-            result=result,
-            partition=decision.state.partition,
-            sequence=decision.state.last_sequence,
         ),
     )

@@ -1,16 +1,14 @@
-"""A log in memory with the project's topics, and projectors that run beside the test."""
+"""A log in memory with the project's topics, which a test appends to and lets forget."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tidelog.log.memory import MemoryLog, MemoryStore
 from tidelog.log.port import Log, NewRecord
 from tidelog.log.topics import Topics
-from tidelog.projector import Projector
 
 TOPICS = Topics("test")
 BOUND = 20.0
@@ -49,21 +47,6 @@ async def append(log: Log, records: Sequence[NewRecord]) -> None:
     producer = await log.producer()
     await producer.append(records, timeout=BOUND)
     await producer.close()
-
-
-@asynccontextmanager
-async def running(projector: Projector) -> AsyncIterator[asyncio.Task[None]]:
-    """Run a projector until the end of the block, then stop it and wait for it."""
-    stop = asyncio.Event()
-    task = asyncio.create_task(projector.run(stop))
-    try:
-        yield task
-    finally:
-        stop.set()
-        async with asyncio.timeout(BOUND):
-            await asyncio.wait([task])
-    if not task.cancelled():
-        task.result()
 
 
 async def until(condition: Callable[[], bool]) -> None:
