@@ -1,8 +1,4 @@
-"""A log in memory, for tests and simulations: it keeps every promise of the port, and dies with its process.
-
-A `MemoryStore` is what would be the broker; each `MemoryLog` is one process's connection to it. Connections
-may live on different event loops in different threads.
-"""
+"""What would be the broker of a log in memory: topics, records, writers' epochs, groups; for any thread."""
 
 from __future__ import annotations
 
@@ -13,8 +9,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import NamedTuple, TypeVar
-from weakref import WeakSet
+from typing import NamedTuple, TypeAlias
 
 from tidelog.log.assignment import balance
 from tidelog.log.checks import (
@@ -27,32 +22,23 @@ from tidelog.log.checks import (
 )
 from tidelog.log.cleaning import COMPACT_AFTER, TOMBSTONE_SECONDS
 from tidelog.log.port import (
-    TRANSACTION_SECONDS,
     Cleanup,
     Fenced,
     GroupDescription,
     GroupMember,
-    Isolation,
-    Log,
-    LogDescription,
-    LogUnavailable,
-    Member,
     NewRecord,
-    Producer,
-    Reader,
     Record,
     TopicDescription,
     TopicPartition,
     TopicSpec,
-    Writer,
 )
-from tidelog.log.signalled import SignalledMember, SignalledReader, out_of_range
+from tidelog.log.signalled import out_of_range
 
-_Child = TypeVar("_Child", Producer, Writer, Reader, Member)
-_Listener = tuple["asyncio.AbstractEventLoop", "Callable[[], None]"]
+Listener: TypeAlias = tuple[asyncio.AbstractEventLoop, Callable[[], None]]
+"""Who wants to hear of something, and the event loop on which to say it."""
 
 
-def _call(listener: _Listener) -> None:
+def _call(listener: Listener) -> None:
     """Call a listener on its own loop, whatever thread this is."""
     loop, callback = listener
     try:
@@ -83,7 +69,7 @@ class _Partition:
     start: int = 0
     end: int = 0
     compacted_to: int = 0
-    listeners: list[_Listener] = field(default_factory=list)
+    listeners: list[Listener] = field(default_factory=list)
 
     def append(self, new: NewRecord, now: float) -> int:
         offset = self.end
@@ -124,7 +110,7 @@ class _Partition:
 class _Group:
     """A consumer group: who is in it (with how to tell them), who serves what, and what was committed."""
 
-    members: dict[str, _Listener] = field(default_factory=dict)
+    members: dict[str, Listener] = field(default_factory=dict)
     assignment: dict[int, str] = field(default_factory=dict)
     committed: dict[int, int] = field(default_factory=dict)
 
@@ -264,17 +250,17 @@ class MemoryStore:
         positions.update(moved)
         return taken
 
-    def listen(self, tps: Sequence[TopicPartition], listener: _Listener) -> None:
+    def listen(self, tps: Sequence[TopicPartition], listener: Listener) -> None:
         with self._lock:
             for partition in [self._partition(*tp) for tp in tps]:
                 partition.listeners.append(listener)
 
-    def unlisten(self, tps: Sequence[TopicPartition], listener: _Listener) -> None:
+    def unlisten(self, tps: Sequence[TopicPartition], listener: Listener) -> None:
         with self._lock:
             for tp in tps:
                 self._partition(*tp).listeners.remove(listener)
 
-    def join(self, group: str, topic: str, listener: _Listener) -> str:
+    def join(self, group: str, topic: str, listener: Listener) -> str:
         """Become a member; returns its id."""
         with self._lock:
             self._partitions(topic)
@@ -317,7 +303,7 @@ class MemoryStore:
                 for partition in partitions:
                     partition.clean(self._clock())
 
-    def _rebalance(self, group: str, topic: str) -> list[_Listener]:
+    def _rebalance(self, group: str, topic: str) -> list[Listener]:
         state = self._groups[group, topic]
         state.assignment = balance(len(self._topics[topic]), state.members, state.assignment)
         return list(state.members.values())
@@ -333,181 +319,3 @@ class MemoryStore:
         if not 0 <= index < len(partitions):
             raise unknown_partition(topic, index, len(partitions))
         return partitions[index]
-
-
-class _Connected:
-    """Something that stops working when it is closed."""
-
-    def __init__(self, store: MemoryStore) -> None:
-        self._store = store
-        self._closed = False
-
-    def _open_store(self) -> MemoryStore:
-        if self._closed:
-            raise LogUnavailable("This connection to the log in memory is closed; open another one.")
-        return self._store
-
-
-class _MemoryProducer(_Connected, Producer):
-    async def append(
-        self,
-        records: Sequence[NewRecord],
-        *,
-        timeout: float,  # noqa: ARG002 - memory never keeps anybody waiting
-    ) -> list[int]:
-        return self._open_store().append(records)
-
-    async def close(self) -> None:
-        self._closed = True
-
-
-class _MemoryWriter(_Connected, Writer):
-    def __init__(self, store: MemoryStore, transactional_id: str) -> None:
-        super().__init__(store)
-        self._fence = (transactional_id, store.open_writer(transactional_id))
-
-    async def append(
-        self,
-        records: Sequence[NewRecord],
-        *,
-        timeout: float,  # noqa: ARG002 - memory never keeps anybody waiting
-    ) -> None:
-        store = self._open_store()
-        if records:
-            store.append(records, fence=self._fence)
-
-    async def close(self) -> None:
-        self._closed = True
-
-
-class _MemoryReader(_Connected, SignalledReader):
-    def __init__(self, store: MemoryStore, offsets: Mapping[TopicPartition, int]) -> None:
-        _Connected.__init__(self, store)
-        SignalledReader.__init__(self, offsets)
-        self._tps = tuple(offsets)
-        self._listener: _Listener = (asyncio.get_running_loop(), self._signal.set)
-        store.listen(self._tps, self._listener)
-
-    def _take(self, max_records: int) -> list[Record]:
-        records = self._open_store().take(self._positions, max_records)
-        if records:
-            self._ask_last(TopicPartition(records[-1].topic, records[-1].partition))
-        return records
-
-    async def close(self) -> None:
-        if not self._closed:
-            self._closed = True
-            self._store.unlisten(self._tps, self._listener)
-
-
-class _MemoryMember(_Connected, SignalledMember):
-    def __init__(self, store: MemoryStore, group: str, topic: str) -> None:
-        _Connected.__init__(self, store)
-        SignalledMember.__init__(self)
-        self._group = group
-        self._topic = topic
-        self._id = ""
-        self._id = store.join(group, topic, (asyncio.get_running_loop(), self._on_change))
-        self._on_change()
-
-    def _on_change(self) -> None:
-        # The store calls before it has returned the id, and may still call after the member has left.
-        if self._id and not self._closed:
-            self._refresh()
-            self._signal.set()
-
-    def _share(self) -> frozenset[int]:
-        return self._open_store().assignment(self._group, self._topic, self._id)
-
-    async def committed(self, partition: int) -> int | None:
-        return self._open_store().committed(self._group, self._topic, partition)
-
-    async def commit(
-        self,
-        offsets: Mapping[int, int],
-        *,
-        timeout: float,  # noqa: ARG002 - memory never keeps anybody waiting
-    ) -> None:
-        self._open_store().commit(self._group, self._topic, self._id, offsets)
-
-    async def close(self) -> None:
-        if not self._closed:
-            self._closed = True
-            self._store.leave(self._group, self._topic, self._id)
-
-
-class MemoryLog(_Connected, Log):
-    """A connection to a `MemoryStore`; without one, to a new store of its own."""
-
-    def __init__(self, store: MemoryStore | None = None) -> None:
-        super().__init__(store or MemoryStore())
-        self._children: WeakSet[Producer | Writer | Reader | Member] = WeakSet()
-
-    @property
-    def address(self) -> str:
-        return "memory:"
-
-    @property
-    def store(self) -> MemoryStore:
-        """What this connection shares with others: hand it to another `MemoryLog`."""
-        return self._store
-
-    async def create_topics(self, topics: Sequence[TopicSpec]) -> list[str]:
-        return self._open_store().create_topics(topics)
-
-    async def partitions(self, topic: str) -> int:
-        return self._open_store().partitions(topic)
-
-    async def describe(self) -> LogDescription:
-        self._open_store()
-        return LogDescription("memory")
-
-    async def describe_topics(self, names: Sequence[str]) -> dict[str, TopicDescription]:
-        return self._open_store().describe_topics(names)
-
-    async def groups(self, prefix: str) -> list[GroupDescription]:
-        return self._open_store().groups(prefix)
-
-    async def start_offset(self, tp: TopicPartition) -> int:
-        return self._open_store().bounds(tp)[0]
-
-    async def end_offset(
-        self,
-        tp: TopicPartition,
-        isolation: Isolation = Isolation.COMMITTED,  # noqa: ARG002 - an append is seen whole or not at all
-    ) -> int:
-        return self._open_store().bounds(tp)[1]
-
-    async def offset_at(self, tp: TopicPartition, at: float) -> int:
-        return self._open_store().offset_at(tp, at)
-
-    async def producer(self) -> Producer:
-        return self._adopted(_MemoryProducer(self._open_store()))
-
-    async def writer(
-        self,
-        transactional_id: str,
-        *,
-        transaction_seconds: float = TRANSACTION_SECONDS,  # noqa: ARG002 - an append is never half done
-    ) -> Writer:
-        return self._adopted(_MemoryWriter(self._open_store(), transactional_id))
-
-    async def reader(
-        self,
-        offsets: Mapping[TopicPartition, int],
-        isolation: Isolation = Isolation.COMMITTED,  # noqa: ARG002 - an append is seen whole or not at all
-    ) -> Reader:
-        return self._adopted(_MemoryReader(self._open_store(), offsets))
-
-    async def join(self, group: str, topic: str) -> Member:
-        return self._adopted(_MemoryMember(self._open_store(), group, topic))
-
-    async def close(self) -> None:
-        if not self._closed:
-            self._closed = True
-            for child in list(self._children):
-                await child.close()
-
-    def _adopted(self, child: _Child) -> _Child:
-        self._children.add(child)
-        return child
