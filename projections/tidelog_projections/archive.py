@@ -11,9 +11,9 @@ import orjson
 from tidelog_events.identity import JobId
 from tidelog_events.instants import Instant
 from tidelog_events.record import JobRecord
-from tidelog_events.states import STATE_ORDINALS
 from tidelog_events.transitions import Enqueued, JobFact, Purged, Transition
 from tidelog_events.wire import read_tag, write_tag
+from tidelog_projections.conditions import Conditions
 from tidelog_projections.paging import (
     ArchiveKey,
     JobFilter,
@@ -124,38 +124,23 @@ async def page(connection: Connection, filters: JobFilter, *, limit: int, after:
         InvalidQuery: the limit is out of bounds, or the cursor is none or another listing's.
     """
     check_limit(limit)
-    arguments: list[object] = []
-
-    def argument(value: object) -> str:
-        arguments.append(value)
-        return f"${len(arguments)}"
-
-    conditions = [f"{column} = {argument(value)}" for column, value in _equalities(filters)]
+    conditions = Conditions(filters)
     if filters.any_tag:
         wanted = [orjson.dumps([write_tag(tag)]).decode() for tag in shown_tags(filters.any_tag)]
-        holds = [f"tags @> {argument(one)}::jsonb" for one in wanted]
-        conditions.append(f"({' OR '.join(holds)})")
+        holds = [f"tags @> {conditions.argument(one)}::jsonb" for one in wanted]
+        conditions.add(f"({' OR '.join(holds)})")
     if after is not None:
-        before = ", ".join(argument(part) for part in read_archive_cursor(after, filters))
-        conditions.append(f"(purged_at, job_id, enqueue_sequence) < ({before})")
-    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+        before = ", ".join(map(conditions.argument, read_archive_cursor(after, filters)))
+        conditions.add(f"(purged_at, job_id, enqueue_sequence) < ({before})")
     # One more than asked for tells whether there is another page.
-    rows = await connection.fetch(f"{_READ}{where} {_ORDER} LIMIT {argument(limit + 1)}", *arguments)
+    statement = f"{_READ}{conditions.where} {_ORDER} LIMIT {conditions.argument(limit + 1)}"
+    rows = await connection.fetch(statement, *conditions.arguments)
     found = [_read(row) for row in rows[:limit]]
     if len(rows) <= limit:
         return ArchivePage(found, None)
     last = found[-1]
     key = ArchiveKey(last.purged_at, last.record.job_id, last.record.enqueue_sequence)
     return ArchivePage(found, write_archive_cursor(key, filters))
-
-
-def _equalities(filters: JobFilter) -> Iterator[tuple[str, object]]:
-    if filters.state is not None:
-        yield "state_ordinal", STATE_ORDINALS[filters.state]
-    if filters.queue is not None:
-        yield "queue", shown(filters.queue)
-    if filters.wire_name is not None:
-        yield "wire_name", shown(filters.wire_name)
 
 
 def _read(row: asyncpg.Record) -> ArchivedJob:

@@ -11,6 +11,7 @@ from tidelog_events.instants import Instant
 from tidelog_events.record import JobRecord
 from tidelog_events.states import STATE_ORDINALS, TERMINAL_STATES, JobState
 from tidelog_projections.batch import Position
+from tidelog_projections.conditions import Conditions
 from tidelog_projections.fold import QueueSettings
 from tidelog_projections.paging import (
     JobFilter,
@@ -125,38 +126,24 @@ async def jobs(connection: Connection, filters: JobFilter, *, limit: int, after:
 
 
 def _listing(filters: JobFilter, key: PageKey | None, limit: int) -> tuple[str, list[object]]:
-    arguments: list[object] = []
-
-    def argument(value: object) -> str:
-        arguments.append(value)
-        return f"${len(arguments)}"
-
-    conditions: list[str] = []
-    if filters.state is not None:
-        conditions.append(f"j.state_ordinal = {argument(STATE_ORDINALS[filters.state])}")
-    if filters.queue is not None:
-        conditions.append(f"j.queue = {argument(shown(filters.queue))}")
-    if filters.wire_name is not None:
-        conditions.append(f"j.wire_name = {argument(shown(filters.wire_name))}")
+    conditions = Conditions(filters, "j.")
+    argument = conditions.argument
     if filters.any_tag:
         wanted = []
         for name, value in map(tag_parts, filters.any_tag):
             of_value = "t.value IS NULL" if value is None else f"t.value = {argument(shown(value))}"
             wanted.append(f"t.key = {argument(shown(name))} AND {of_value}")
-        conditions.append(
+        conditions.add(
             f"EXISTS (SELECT FROM tidelog.job_tags t WHERE t.job_id = j.job_id AND ({' OR '.join(wanted)}))"
         )
     comparison, direction = ("<", "DESC") if filters.order is JobOrder.LATEST_DUE else (">", "ASC")
     if key is not None:
-        conditions.append(
+        conditions.add(
             f"(j.due_time, j.job_id) {comparison} ({argument(key.due_time)}, {argument(key.job_id)})"
         )
-    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     # One more than asked for tells whether there is another page.
-    return (
-        f"{_RECORD}{where} ORDER BY j.due_time {direction}, j.job_id {direction} LIMIT {argument(limit + 1)}",
-        arguments,
-    )
+    order = f"ORDER BY j.due_time {direction}, j.job_id {direction} LIMIT {argument(limit + 1)}"
+    return f"{_RECORD}{conditions.where} {order}", conditions.arguments
 
 
 async def history(connection: Connection, job_id: JobId) -> list[HistoryStep]:

@@ -76,18 +76,17 @@ def redrive(
 
 async def _redrive(observer_id: str, *, actor: str, limit: int | None, as_json: bool) -> None:
     from tidelog.clock import wall_clock
+    from tidelog.observer.errors import UnknownObserver
     from tidelog.observer.letters import request_redrive
+    from tidelog.observer.status import group_of
 
     settings = read_settings()
     topics = settings.topics
     async with open_log(settings) as log:
-        name = topics.observer_group(observer_id)
-        group = next((one for one in await log.groups(name) if one.name == name), None)
-        if group is None:
-            raise Refused(
-                "NotFound",
-                f"There is no observer {observer_id!r}: it never ran here. `tidelog observers` lists them.",
-            )
+        try:
+            group = await group_of(log, topics, observer_id)
+        except UnknownObserver as error:
+            raise Refused("NotFound", str(error)) from None
         count = await request_redrive(log, topics, observer_id, actor=actor, at=wall_clock(), limit=limit)
     print_result("Ok", {"observer": observer_id, "dead_letters": count}, as_json=as_json)
     if not count:

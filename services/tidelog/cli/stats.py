@@ -25,17 +25,17 @@ async def stats(lifeline: LifelineOption = None, log_level: LogLevelOption = Non
     """Count what happens, minute by minute, into the table queue_stats. Needs Kafka and the extra `faust`."""
     set_up_logging(log_level or LogLevel.INFO)
     settings = read_settings()
-    if settings.kafka is None:
-        raise WrongUse(
-            f"`tidelog stats` reads from Kafka alone, and the log is {settings.log}. Set "
-            "TIDELOG_LOG=kafka://host:port."
-        )
+    # What is not installed, and what no waiting would mend, is said before anything is waited for.
     try:
-        import tidelog.statistics.agent  # noqa: F401  what is not installed is said before anything is waited for
+        from tidelog.observer.faust import NeedsKafka, require_kafka
     except ModuleNotFoundError as error:
         raise WrongUse(
             f"`tidelog stats` needs the package {error.name}. Install it: pip install 'tidelog[faust]'."
         ) from None
+    try:
+        require_kafka(settings)
+    except NeedsKafka as error:
+        raise WrongUse(f"{error}.") from None
     async with stop_on_signals(lifeline) as stop:
         await run_when_possible(lambda: _statistics(settings), stop)
 

@@ -48,7 +48,6 @@ from tidelog_events.commands import (
 from tidelog_events.identity import partition_of, queue_of
 from tidelog_events.instants import Instant
 from tidelog_events.parsing import Refusal
-from tidelog_events.replies import InvalidReply, Result
 
 _NO_LIMIT = 1 << 62
 
@@ -118,7 +117,7 @@ def _decide(decision: Decision, command: Command | Refusal, position: Position) 
     decision.cause = command.command_id
     match command:
         case Refusal():
-            _refuse(decision, command)
+            decision.refuse(command)
         case Enqueue():
             enqueue(decision, command, position)
         case Claim():
@@ -169,21 +168,6 @@ def end_parked_waits(state: PartitionState, now: Instant) -> Decision:
 def _begin(state: PartitionState, now: Instant) -> Decision:
     state.now = max(state.now, now)
     return Decision(state, state.now)
-
-
-def _refuse(decision: Decision, refusal: Refusal) -> None:
-    decision.answer(
-        refusal.reply_to,
-        InvalidReply(
-            command_id=refusal.command_id,
-            type=refusal.type,
-            result=Result.INVALID,
-            partition=decision.state.partition,
-            sequence=decision.state.last_sequence,
-            field=refusal.field,
-            message=refusal.message,
-        ),
-    )
 
 
 def home_partition(command: Command, partitions: int) -> int | Refusal | None:

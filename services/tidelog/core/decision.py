@@ -10,7 +10,8 @@ from tidelog.core.state import Job, PartitionState, Queue
 from tidelog_events.commands import Cancel, Command, Enqueue
 from tidelog_events.identity import ClientId, CommandId, JobId, Partition, QueueName, Sequence
 from tidelog_events.instants import Instant
-from tidelog_events.replies import Answer, Reply, Result
+from tidelog_events.parsing import Refusal
+from tidelog_events.replies import Answer, InvalidReply, Reply, Result
 from tidelog_events.transitions import JobTransition, Requeued, Transition
 
 
@@ -123,6 +124,21 @@ class Decision:
                 result=result,
                 partition=self.state.partition,
                 sequence=self.state.last_sequence,
+            ),
+        )
+
+    def refuse(self, refusal: Refusal) -> None:
+        """Answer a command that is not carried out, because a field of it is wrong."""
+        self.answer(
+            refusal.reply_to,
+            InvalidReply(
+                command_id=refusal.command_id,
+                type=refusal.type,
+                result=Result.INVALID,
+                partition=self.state.partition,
+                sequence=self.state.last_sequence,
+                field=refusal.field,
+                message=refusal.message,
             ),
         )
 

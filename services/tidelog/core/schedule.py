@@ -11,7 +11,8 @@ from tidelog.core.timetable import trigger_job_id
 from tidelog_events.commands import PutSchedule, RemoveSchedule, TriggerSchedule
 from tidelog_events.cron import read_cron
 from tidelog_events.identity import JobId, ScheduleId, is_key, queue_of
-from tidelog_events.replies import InvalidReply, Result, TriggerReply
+from tidelog_events.parsing import Refusal
+from tidelog_events.replies import Result, TriggerReply
 from tidelog_events.schedule_record import ScheduleRecord
 from tidelog_events.transitions import SchedulePut, ScheduleRemoved, ScheduleTriggered
 
@@ -147,15 +148,12 @@ def _settle_what_is_due(decision: Decision, schedule_id: ScheduleId) -> None:
 
 def _refuse_silent(decision: Decision, command: PutSchedule) -> None:
     """The days of the expression exist, but not its times on them, in that zone."""
-    decision.answer(
-        command.reply_to,
-        InvalidReply(
-            command_id=command.command_id,
+    decision.refuse(
+        Refusal(
             type=command.type,
-            result=Result.INVALID,
-            partition=decision.state.partition,
-            sequence=decision.state.last_sequence,
+            command_id=command.command_id,
+            reply_to=command.reply_to,
             field="cron",
             message=f"cron never fires in the time zone {command.time_zone}, not within a hundred years",
-        ),
+        )
     )

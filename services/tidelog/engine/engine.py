@@ -13,7 +13,7 @@ from tidelog.engine.errors import EngineError
 from tidelog.engine.processor import Processor, ProcessorSettings
 from tidelog.log.port import Fenced, Log, LogError, Member, OutcomeUnknown
 from tidelog.log.topics import Topics
-from tidelog.pausing import pause
+from tidelog.pausing import Backoff, pause
 from tidelog.words import listed
 from tidelog_events.errors import TidelogError
 from tidelog_events.identity import Partition
@@ -170,7 +170,7 @@ class Engine:
                 logger.info("no partition is served here: others serve all, and this engine is the standby")
 
     async def _keep_serving(self, partition: Partition, setup: _Setup) -> None:
-        patience = self.settings.first_pause
+        backoff = Backoff(self.settings.first_pause, self.settings.longest_pause)
         served = self._served[partition]
         while not self._stop.is_set() and not served.stopping:
             processor = Processor(
@@ -204,9 +204,8 @@ class Engine:
             else:
                 return
             if time.monotonic() - began > self.settings.longest_pause:
-                patience = self.settings.first_pause
-            await pause(self._stop, patience)
-            patience = min(patience * 2, self.settings.longest_pause)
+                backoff.reset()
+            await backoff.pause(self._stop)
 
     async def _end_all(self, *, in_order: bool) -> None:
         """Let the transactions in hand end, within their bound; or end at once what is not ended in order."""

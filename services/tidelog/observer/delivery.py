@@ -15,15 +15,13 @@ from tidelog.observer.context import FindJob, ObserverContext
 from tidelog.observer.dead_letters import DeadLetter, home_of, letter_of
 from tidelog.observer.definition import ObserverDefinition
 from tidelog.observer.handlers import Handlers
-from tidelog.pausing import pause
+from tidelog.pausing import Backoff, pause
 from tidelog_events.instants import SECOND
 from tidelog_events.transitions import Transition
 
 _logger: Final = logging.getLogger("tidelog.observer")
 
 _APPEND_SECONDS: Final = 10.0
-_FIRST_DELAY: Final = 0.1
-LAST_DELAY: Final = 5.0
 
 
 @dataclass(slots=True)
@@ -143,7 +141,7 @@ class Deliveries:
 
     async def _append(self, letter: DeadLetter, stop: asyncio.Event) -> bool:
         """Until it stands there; twice when an answer was lost, which its identity tells."""
-        delay = _FIRST_DELAY
+        backoff = Backoff()
         while True:
             try:
                 async with self._appending:
@@ -153,13 +151,12 @@ class Deliveries:
                 _logger.warning(
                     "observer %s: a dead letter is not written yet, next try in %.1f s: %s",
                     letter.observer_id,
-                    delay,
+                    backoff.seconds,
                     error,
                 )
                 async with self._appending:
                     await self.close()
-                await pause(stop, delay)
-                delay = min(delay * 2, LAST_DELAY)
+                await backoff.pause(stop)
                 if stop.is_set():
                     return False
             else:

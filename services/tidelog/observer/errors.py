@@ -10,7 +10,7 @@ class BadObserver(TidelogError):
 
 
 class UnknownObserver(TidelogError):
-    """The application declares no observer of that id."""
+    """The application declares no observer of that id, or none has ever run here."""
 
 
 class OffsetNotInLog(TidelogError):

@@ -97,11 +97,7 @@ def faust_app(settings: Settings, id: str, **options: object) -> faust.App:  # n
     Raises:
         NeedsKafka: the log is not on Kafka.
     """
-    kafka = settings.kafka
-    if kafka is None:
-        raise NeedsKafka(
-            f"Faust reads from Kafka alone, and the log is {settings.log}. Set TIDELOG_LOG=kafka://host:port"
-        )
+    kafka = require_kafka(settings)
     brokers = [f"{_SCHEME}{address}" for address in settings.log.removeprefix(_SCHEME).split(",")]
     chosen: Mapping[str, object] = {
         "broker": brokers,
@@ -114,6 +110,15 @@ def faust_app(settings: Settings, id: str, **options: object) -> faust.App:  # n
     app = faust.App(id, **{**chosen, **options})  # type: ignore[arg-type]  # Faust checks its settings itself
     app.transport = _CommittedTransport(app.conf.broker_consumer, app)
     return app
+
+
+def require_kafka(settings: Settings) -> KafkaOptions:
+    """How the cluster of the log is spoken to. Raises `NeedsKafka`."""
+    if settings.kafka is None:
+        raise NeedsKafka(
+            f"Faust reads from Kafka alone, and the log is {settings.log}. Set TIDELOG_LOG=kafka://host:port"
+        )
+    return settings.kafka
 
 
 def transition_topic(app: faust.App, settings: Settings) -> TopicT:

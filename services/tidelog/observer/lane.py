@@ -10,9 +10,9 @@ from typing import Final, TypeVar
 
 from tidelog.core.versioned import UnreadableState
 from tidelog.log.port import LogUnavailable, Record
-from tidelog.observer.delivery import LAST_DELAY, Deliveries
+from tidelog.observer.delivery import Deliveries
 from tidelog.observer.jobs import FollowedJobs
-from tidelog.pausing import pause
+from tidelog.pausing import Backoff
 from tidelog_events.codec import Undecodable, UnknownVersion, decode_transition
 from tidelog_events.errors import TidelogError
 from tidelog_events.transitions import Transition
@@ -24,7 +24,6 @@ MOST_WAITING: Final = 1_000
 MOST_WAITING_BYTES: Final = 8 * 1024 * 1024
 _BREATHER: Final = 100
 """Events that are passed over before the loop is let go of."""
-_FIRST_DELAY: Final = 0.1
 
 _T = TypeVar("_T")
 
@@ -171,15 +170,14 @@ class Lane:
 
     async def _patiently(self, ask: Callable[[], Awaitable[_T]]) -> _T | None:
         """The answer of the log, whenever it comes; None when a stop comes first."""
-        delay = _FIRST_DELAY
+        backoff = Backoff()
         while not self._stop.is_set():
             try:
                 return await ask()
             except LogUnavailable as error:
                 self._deliveries.counters.retries += 1
-                _logger.warning("an observer asks the log again in %.1f s: %s", delay, error)
-                await pause(self._stop, delay)
-                delay = min(delay * 2, LAST_DELAY)
+                _logger.warning("an observer asks the log again in %.1f s: %s", backoff.seconds, error)
+                await backoff.pause(self._stop)
             except UnreadableState as error:
                 self.halt(error)
         return None

@@ -19,18 +19,17 @@ from tidelog.clock import Clock, wall_clock
 from tidelog.log.port import Log, LogUnavailable, Member, OffsetOutOfRange, Reader, Record, TopicPartition
 from tidelog.log.topics import Topics
 from tidelog.observer.definition import ObserverDefinition
-from tidelog.observer.delivery import LAST_DELAY, Deliveries, ObserverCounters
+from tidelog.observer.delivery import Deliveries, ObserverCounters
 from tidelog.observer.errors import OffsetNotInLog
 from tidelog.observer.handlers import Handlers
 from tidelog.observer.lane import Lane
 from tidelog.observer.redrive import Redriver
 from tidelog.observer.start import first_offset
-from tidelog.pausing import pause
+from tidelog.pausing import Backoff
 from tidelog_events.errors import TidelogError
 
 _logger: Final = logging.getLogger("tidelog.observer")
 
-_FIRST_DELAY: Final = 0.1
 _COMMIT_TIMEOUT: Final = 10.0
 _REJOIN_SECONDS: Final = 30.0
 
@@ -96,7 +95,7 @@ class Observer:
         self._redriving: asyncio.Task[None] | None = None
         self._reader: Reader | None = None
         self._reading: frozenset[int] = frozenset()
-        self._delay = _FIRST_DELAY
+        self._backoff = Backoff()
         self._commit_due = 0.0
         self._alarm_due = 0.0
 
@@ -160,7 +159,8 @@ class Observer:
             try:
                 await self._follow_share(member)
                 await self._step(member)
-                self._delay, well_at = _FIRST_DELAY, time.monotonic()
+                self._backoff.reset()
+                well_at = time.monotonic()
             except OffsetOutOfRange as error:
                 await self._close_reader()
                 if not await self._halt_what_is_out_of_range():
@@ -176,10 +176,12 @@ class Observer:
     async def _wait(self, stop: asyncio.Event, error: TidelogError) -> None:
         self.counters.retries += 1
         _logger.warning(
-            "observer %s tries again in %.1f s: %s", self._definition.observer_id, self._delay, error
+            "observer %s tries again in %.1f s: %s",
+            self._definition.observer_id,
+            self._backoff.seconds,
+            error,
         )
-        await pause(stop, self._delay)
-        self._delay = min(self._delay * 2, LAST_DELAY)
+        await self._backoff.pause(stop)
 
     async def _follow_share(self, member: Member) -> None:
         """Let go of partitions that were lost, and begin with those that came."""

@@ -17,16 +17,15 @@ from tidelog.log.scan import scan
 from tidelog.log.topics import Topics
 from tidelog.observer.dead_letters import DeadLetter, RedriveRequest, home_of
 from tidelog.observer.definition import ObserverDefinition
-from tidelog.observer.delivery import LAST_DELAY, Deliveries
+from tidelog.observer.delivery import Deliveries
 from tidelog.observer.jobs import find_job
-from tidelog.pausing import pause
+from tidelog.pausing import Backoff
 from tidelog_events.codec import Undecodable, UnknownVersion, decode_transition
 
 _logger: Final = logging.getLogger("tidelog.observer")
 
 _READ_RECORDS: Final = 200
 _COMMIT_TIMEOUT: Final = 10.0
-_FIRST_DELAY: Final = 0.1
 
 
 class Redriver:
@@ -53,7 +52,7 @@ class Redriver:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Wait for requests and carry them out until `stop` is set. While the log is away it waits."""
-        delay = _FIRST_DELAY
+        backoff = Backoff()
         while not stop.is_set():
             try:
                 group = self._topics.redrive_group(self._definition.observer_id)
@@ -62,17 +61,16 @@ class Redriver:
                     await self._stay(member, stop)
                 finally:
                     await member.close()
-                delay = _FIRST_DELAY
+                backoff.reset()
             except (LogUnavailable, OffsetOutOfRange) as error:
                 self._deliveries.counters.retries += 1
                 _logger.warning(
                     "observer %s waits for redrives again in %.1f s: %s",
                     self._definition.observer_id,
-                    delay,
+                    backoff.seconds,
                     error,
                 )
-                await pause(stop, delay)
-                delay = min(delay * 2, LAST_DELAY)
+                await backoff.pause(stop)
 
     async def _stay(self, member: Member, stop: asyncio.Event) -> None:
         topic = self._topics.observer_dead_letters

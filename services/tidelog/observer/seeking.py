@@ -7,8 +7,9 @@ from typing import Final
 
 from tidelog.log.port import Log, LogUnavailable, Member
 from tidelog.log.topics import Topics
-from tidelog.observer.errors import ObserverRuns, UnknownObserver
+from tidelog.observer.errors import ObserverRuns
 from tidelog.observer.start import Start, beginnings_of
+from tidelog.observer.status import group_of
 from tidelog.words import plural
 
 _ASSIGN_SECONDS: Final = 30.0
@@ -25,17 +26,14 @@ async def seek(log: Log, topics: Topics, observer_id: str, start: Start) -> dict
         ObserverRuns: a process runs it.
         LogUnavailable: the log does not answer.
     """
-    name = topics.observer_group(observer_id)
-    group = next((one for one in await log.groups(name) if one.name == name), None)
-    if group is None:
-        raise UnknownObserver(f"There is no observer {observer_id!r}: it never ran here.")
+    group = await group_of(log, topics, observer_id)
     if group.members:
         raise ObserverRuns(
             f"The observer {observer_id!r} runs, in {plural(len(group.members), 'process', 'processes')}; "
             "stop it first (a process that was killed counts until its group has noticed, some seconds)."
         )
     offsets = await beginnings_of(log, topics.transitions, start)
-    member = await log.join(name, topics.transitions)
+    member = await log.join(group.name, topics.transitions)
     try:
         await _until_assigned(member, observer_id, len(offsets))
         await member.commit(offsets, timeout=_COMMIT_SECONDS)

@@ -9,6 +9,7 @@ from tidelog.inspection.unread import unread
 from tidelog.log.port import GroupDescription, Log, Record, TopicPartition
 from tidelog.log.tail import newest_records
 from tidelog.log.topics import Topics
+from tidelog.observer.errors import UnknownObserver
 from tidelog.observer.letters import all_open_letters
 from tidelog_events.instants import SECOND, Instant
 
@@ -64,6 +65,22 @@ class ObserverStatus:
         """The age of the oldest event that is not resolved; 0 when there is none."""
         oldest = [position.oldest for position in self.positions if position.oldest is not None]
         return max(0.0, (now - min(oldest)) / SECOND) if oldest else 0.0
+
+
+async def group_of(log: Log, topics: Topics, observer_id: str) -> GroupDescription:
+    """The consumer group of an observer.
+
+    Raises:
+        UnknownObserver: none of that id has ever run here.
+        LogUnavailable: the log does not answer.
+    """
+    name = topics.observer_group(observer_id)
+    for group in await log.groups(name):
+        if group.name == name:
+            return group
+    raise UnknownObserver(
+        f"There is no observer {observer_id!r}: it never ran here. `tidelog observers` lists them."
+    )
 
 
 async def observer_statuses(log: Log, topics: Topics) -> list[ObserverStatus]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from tidelog.clock import Clock, wall_clock
 from tidelog.log.port import LogUnavailable, OffsetOutOfRange, TopicPartition
-from tidelog.pausing import pause
+from tidelog.pausing import Backoff
 from tidelog.projector.decoding import entry_of
 from tidelog.projector.intake import take_in
 from tidelog_events.codec import UnknownVersion
@@ -35,8 +35,6 @@ _logger: Final = logging.getLogger(__name__)
 BATCH_RECORDS: Final = 1_000
 """The most records read at once: a batch is some tens of milliseconds of work, so a stop is never far."""
 _READ_SECONDS: Final = 0.25
-_FIRST_DELAY: Final = 0.1
-_LAST_DELAY: Final = 5.0
 _TIDY_SECONDS: Final = 3_600.0
 
 
@@ -93,7 +91,7 @@ class Projector:
         self._batch_records = batch_records
         self._clock = clock
         self._positions: dict[Partition, int] = {}
-        self._delay = _FIRST_DELAY
+        self._backoff = Backoff()
         self._tidy_at = -inf
         self.stopped: dict[Partition, TidelogError] = {}
         self.counters = ProjectorCounters()
@@ -137,9 +135,8 @@ class Projector:
 
     async def _wait(self, stop: asyncio.Event, error: TidelogError) -> None:
         self.counters.retries += 1
-        _logger.warning("the projector tries again in %.1f s: %s", self._delay, error)
-        await pause(stop, self._delay)
-        self._delay = min(self._delay * 2, _LAST_DELAY)
+        _logger.warning("the projector tries again in %.1f s: %s", self._backoff.seconds, error)
+        await self._backoff.pause(stop)
 
     async def _serve(self, member: Member, stop: asyncio.Event) -> None:
         """Read the present share from where Postgres has it, until the share changes."""
@@ -207,7 +204,7 @@ class Projector:
         failures = [result for result in results if isinstance(result, BaseException)]
         if failures:
             raise failures[0]
-        self._delay = _FIRST_DELAY
+        self._backoff.reset()
         return any(partition in self.stopped for partition in parts)
 
     async def _take_part(self, reader: Reader, partition: Partition, records: list[Record]) -> None:

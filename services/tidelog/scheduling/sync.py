@@ -15,7 +15,7 @@ from typing import Final
 from tidelog.client.client import Client
 from tidelog.client.errors import DEFAULT_TIMEOUT, CommandRefused, ScheduleNotFound
 from tidelog.client.schedule import Schedule
-from tidelog.pausing import pause
+from tidelog.pausing import Backoff
 from tidelog_events.errors import TidelogError
 
 _logger: Final = logging.getLogger(__name__)
@@ -59,7 +59,7 @@ class ScheduleSync:
         self._actor = actor_of(name)
         self._prunes = prune and name is not None
         self._timeout = timeout
-        self._delay = first_delay
+        self._backoff = Backoff(first_delay, _LAST_DELAY)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Try until it is done, or `stop` is set; while there is no engine or no log it waits, and says so.
@@ -88,13 +88,12 @@ class ScheduleSync:
             except TidelogError as error:
                 _logger.warning(
                     "The declared schedules are not all in place; the next try is in %g s: %s",
-                    self._delay,
+                    self._backoff.seconds,
                     error,
                 )
             else:
                 return
-            await pause(stop, self._delay)
-            self._delay = min(self._delay * 2, _LAST_DELAY)
+            await self._backoff.pause(stop)
 
     async def _put(self, client: Client) -> None:
         """Put what is missing. Raises what one of them met; the others are put all the same."""
