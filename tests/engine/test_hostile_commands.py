@@ -9,7 +9,7 @@ from tests.conformance.cluster import Cluster
 from tests.core.playing import claim, enqueue, heartbeat, lease, report, success
 from tests.engine.house import ME, TOPICS, House, eventually
 
-import tidelog.log.memory
+import tidelog.log.memory.store
 from tidelog.log.port import MAX_RECORD_BYTES, NewRecord
 from tidelog_events.wire import WireObject
 
@@ -68,7 +68,7 @@ async def test_what_another_producer_wrote_over_the_bound_is_rejected(
     """A broker's own bound may be wider than that of the port."""
     async with house.running() as engine:
         with monkeypatch.context() as patch:
-            patch.setattr(tidelog.log.memory, "refuse_oversized", lambda _: None)
+            patch.setattr(tidelog.log.memory.store, "refuse_oversized", lambda _: None)
             patch.setattr("tidelog.log.sqlite.append.refuse_oversized", lambda _: None)
             await house.put(NewRecord(TOPICS.commands, 0, b"key", b"x" * (MAX_RECORD_BYTES + 40_000)))
         (record,) = await house.until_rejects(1)
@@ -84,7 +84,7 @@ async def test_an_oversized_command_for_another_partition_is_rejected(
     command = {**enqueue("q/a", payload="x" * MAX_RECORD_BYTES, command_id="1"), "reply_to": ME}
     async with house.running() as engine:
         with monkeypatch.context() as patch:
-            patch.setattr(tidelog.log.memory, "refuse_oversized", lambda _: None)
+            patch.setattr(tidelog.log.memory.store, "refuse_oversized", lambda _: None)
             patch.setattr("tidelog.log.sqlite.append.refuse_oversized", lambda _: None)
             await house.put(
                 *(
