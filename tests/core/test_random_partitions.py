@@ -224,14 +224,18 @@ class PartitionsMachine(RuleBasedStateMachine):
         """Handle and deliver everything; then nobody may be left waiting for what will not come."""
         for house in self.houses:
             self._handle_all(house)
-        while any(self.channels.values()):
-            for origin, destination in self.channels:
-                self.deliver_one(origin, destination)
-        self.pass_time(31)  # pending jobs that have named each other give up
-        while any(self.channels.values()):
-            for origin, destination in self.channels:
-                self.deliver_one(origin, destination)
+        self._deliver_all()
+        while any(house.state.admissions for house in self.houses):
+            answered = len(self.answers)
+            self.pass_time(31)  # pending jobs that name each other give up; who waited behind one now waits itself
+            self._deliver_all()
+            assert len(self.answers) > answered
         self._check_rest()
+
+    def _deliver_all(self) -> None:
+        while any(self.channels.values()):
+            for origin, destination in self.channels:
+                self.deliver_one(origin, destination)
 
     def _handle_all(self, house: House) -> None:
         while house.handled < len(house.commands):
