@@ -146,10 +146,15 @@ class CancelRequestedPush:
 
 @dataclass(slots=True, kw_only=True)
 class Hello:
-    """An engine has taken over a partition: parked claims are to be sent again."""
+    """An engine has taken over a partition: claims that were parked there are to be sent again.
+
+    Attributes:
+        position: the offset in `commands` at which it goes on: what stands before it was handled already.
+    """
 
     type: Literal["hello"] = "hello"
     partition: Partition
+    position: Annotated[int | None, Absent] = None
 
 
 Answer = Reply | CancelRequestedPush | Hello

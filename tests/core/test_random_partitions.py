@@ -226,8 +226,9 @@ class PartitionsMachine(RuleBasedStateMachine):
             self._handle_all(house)
         self._deliver_all()
         while any(house.state.admissions for house in self.houses):
+            # Pending jobs that have named each other give up, and who stood behind one begins to wait.
             answered = len(self.answers)
-            self.pass_time(31)  # pending jobs that name each other give up; who waited behind one now waits itself
+            self.pass_time(31)
             self._deliver_all()
             assert len(self.answers) > answered
         self._check_rest()

@@ -49,7 +49,17 @@ async def test_a_takeover_says_hello_to_every_partition_of_replies(wide_house: H
         assert [record.key for record in records] == [None] * 4
         said = [orjson.loads(record.value or b"") for record in records]
         assert sorted(hello["partition"] for hello in said) == [0, 1, 2, 3]
-        assert {hello["type"] for hello in said} == {"hello"}
+        assert {(hello["type"], hello["position"]) for hello in said} == {("hello", 0)}
+
+
+async def test_a_hello_says_from_which_command_on_the_engine_goes_on(house: House) -> None:
+    async with house.running():
+        await house.ask(enqueue("q/a", command_id="1"))
+    await house.send(enqueue("q/b", command_id="2"))
+    async with house.running():
+        await house.until_step("enqueued q/b")
+    hellos = [orjson.loads(record.value or b"") for record in await read_to_end(house.log, TOPICS.replies)]
+    assert [hello["position"] for hello in hellos if hello["type"] == "hello"] == [0, 1]
 
 
 async def test_a_command_without_reply_to_is_decided_and_answered_to_nobody(house: House) -> None:

@@ -527,5 +527,6 @@ ANSWERS: Final[dict[str, Answer]] = {
         sequence=Sequence(16),
     ),
     "hello": Hello(partition=PARTITION),
+    "hello-position": Hello(partition=PARTITION, position=40),
 }
 """One answer of each kind."""

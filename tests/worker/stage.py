@@ -10,7 +10,18 @@ from tests.worker.grants import granted
 
 from tidelog.worker.dispatch import DispatchPolicy, Strict
 from tidelog.worker.driver import Driver, DriverConfig
-from tidelog.worker.messages import Action, Answered, Began, Ended, Event, LeaseKey, Outgoing, Start, Stop
+from tidelog.worker.messages import (
+    Action,
+    Answered,
+    Began,
+    Ended,
+    Event,
+    LeaseKey,
+    Outgoing,
+    Sent,
+    Start,
+    Stop,
+)
 from tidelog.worker.outcomes import succeeded
 from tidelog_events.codec import encode_command
 from tidelog_events.commands import Claim, Heartbeat, Outcome, Report
@@ -61,6 +72,11 @@ class Stage:
     sent: list[Outgoing] = field(default_factory=list)
     actions: list[Action] = field(default_factory=list)
     next_lease: int = 0
+    end: int = 0
+    """Of the log: where the next command will stand."""
+    on_its_way: list[CommandId] = field(default_factory=list)
+    holds_back: bool = False
+    """Whether the log does not say yet where commands stand."""
 
     def __post_init__(self) -> None:
         config = DriverConfig(WORKER, ClientId("client"), "s", self.concurrency, self.lease, self.wait)
@@ -69,11 +85,21 @@ class Stage:
 
     def tell(self, *events: Event) -> None:
         """Something happens (or nothing does); what the driver wants done and sent is kept."""
-        self.actions = self.driver.step(events, self.now)
+        self.actions = self.driver.step([*self._appended(), *events], self.now)
         self.sent = self.driver.take_commands(self.now)
         for outgoing in self.sent:
+            self.on_its_way.append(outgoing.command_id)
             parsed = parse_command(_object(outgoing))
             assert not isinstance(parsed, Refusal), parsed
+
+    def _appended(self) -> list[Sent]:
+        """What the log says of the commands that were sent last."""
+        if self.holds_back or not self.on_its_way:
+            return []
+        said = Sent(tuple((command_id, self.end + n) for n, command_id in enumerate(self.on_its_way)))
+        self.end += len(self.on_its_way)
+        self.on_its_way.clear()
+        return [said]
 
     def later(self, seconds: float) -> None:
         """Time passes, with every wake on its way, as the pump would do it."""
@@ -205,8 +231,9 @@ class Stage:
             )
         )
 
-    def hello(self, queue: str = "q") -> None:
-        self.tell(Answered(Hello(partition=partition_of(queue, PARTITIONS))))
+    def hello(self, queue: str = "q", *, position: int | None = None) -> None:
+        """An engine takes over from this offset on; unless it is said, it is one that does not say so."""
+        self.tell(Answered(Hello(partition=partition_of(queue, PARTITIONS), position=position)))
 
     def push_cancel(self, grant: Grant, *, lease: int | None = None) -> None:
         self.tell(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from tests.worker.stage import Stage, command_id, rows
+import pytest
+from tests.worker.stage import Stage, command_id, key_of, rows
 
 from tidelog.worker.dispatch import Strict, Weighted
-from tidelog.worker.messages import Answered, NotSent
+from tidelog.worker.messages import Answered, Ended, NotSent, Sent
+from tidelog.worker.outcomes import succeeded
 from tidelog_events.identity import Partition
 from tidelog_events.identity import Sequence as EventSequence
 from tidelog_events.instants import SECOND
@@ -96,6 +98,54 @@ def test_hello_repeats_the_parked_claims_of_its_partition_at_once() -> None:
     stage.hello("q")
     assert stage.claim("q").command_id != before.command_id
     assert len(stage.claims) == 1, "the claim of another partition is parked as before"
+
+
+def test_a_claim_that_the_new_engine_will_still_come_to_is_not_repeated() -> None:
+    stage = Stage()
+    stage.hello(position=0)
+    assert not stage.claims
+    stage.hello(position=1)
+    assert stage.claim().max_jobs == 4, "the engine before had come to it, and parked it"
+
+
+@pytest.mark.parametrize("position", [7, None])
+def test_a_claim_on_its_way_at_a_takeover_is_repeated_unless_it_came_after_it(position: int | None) -> None:
+    stage = Stage(holds_back=True)
+    (claim,) = stage.claims
+    stage.hello(position=8)
+    assert not stage.claims, "where it stands is not known yet"
+    stage.tell(Sent(((command_id(claim), 8),)))
+    assert not stage.claims
+    stage.tell(Sent(((command_id(claim), position),)))
+    assert stage.claim().max_jobs == 4
+
+
+def test_without_a_takeover_a_claim_of_which_the_log_said_nothing_is_awaited() -> None:
+    stage = Stage(holds_back=True)
+    stage.tell(Sent(((command_id(stage.claim()), None),)))
+    assert not stage.claims
+
+
+def test_a_takeover_repeats_no_claim_that_did_not_wait() -> None:
+    stage = Stage(concurrency=2)
+    stage.granted(stage.claim(), stage.grant("a"), left_over=True)
+    assert stage.claim().wait_seconds == 0
+    stage.hello(position=9)
+    assert not stage.claims, "it was answered before, or will be"
+
+
+def test_a_large_pool_claims_and_reports_a_backlog_in_two_halves() -> None:
+    stage = Stage(concurrency=300)
+    grants = [stage.grant(str(n)) for n in range(300)]
+    stage.granted(stage.claim(), *grants, left_over=True)
+    stage.tell(*(Ended(key_of(grant), succeeded(grant, b"1")) for grant in grants))
+    assert [(len(rows(stage.reports)), claim.max_jobs) for claim in stage.claims] == [(150, 150)]
+    first = rows(stage.reports)
+    stage.tell()
+    assert [(len(rows(stage.reports)), claim.max_jobs) for claim in stage.claims] == [(150, 150)]
+    assert {*first, *rows(stage.reports)} == {(grant.job_id, "Success") for grant in grants}
+    stage.tell()
+    assert not stage.sent
 
 
 def test_a_claim_granted_after_it_was_repeated_gives_back_what_exceeds_the_pool() -> None:

@@ -94,9 +94,9 @@ class Batch:
         if schedule is not None:
             self.size += len(schedule.payload)
 
-    def greet(self) -> None:
-        """A `hello` to every partition of the replies: parked claims are to be sent again."""
-        hello = encode_answer(Hello(partition=self._partition))
+    def greet(self, position: int) -> None:
+        """A `hello` to every partition of the replies: claims parked before it are to be sent again."""
+        hello = encode_answer(Hello(partition=self._partition, position=position))
         for partition in range(self._reply_partitions):
             self._append(self._replies_topic, partition, None, hello)
 

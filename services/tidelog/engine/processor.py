@@ -119,7 +119,7 @@ class Processor:
     async def _serve(self, tenure: Tenure) -> None:
         self._pipeline = pipeline = Pipeline(tenure, self._new_batch, self._settings.commit_seconds)
         try:
-            pipeline.batch.greet()
+            pipeline.batch.greet(tenure.positions.commands)
             await pipeline.drain()
             await self._serve_inputs(tenure, pipeline)
         finally:

@@ -53,6 +53,8 @@ class _OpenClaim:
     wait_seconds: float
     sent_at: float
     answer_by: float
+    position: float = inf
+    """Its offset in the log: `inf` while it is on its way there, `-inf` when the log did not say."""
     is_given_up: bool = False
 
 
@@ -92,6 +94,7 @@ class Claims:
         self._next_id = next_id
         self._queues = {name: _Queue(name, partition_of(name, partitions)) for name in policy.queues}
         self._open: dict[CommandId, _OpenClaim] = {}
+        self._taken_over: dict[Partition, int] = {}
         self._reserved = 0
         self._is_closing = False
 
@@ -105,12 +108,12 @@ class Claims:
         """Whether no answer is awaited any more."""
         return all(claim.is_given_up for claim in self._open.values())
 
-    def plan(self, free: int, now: float) -> list[Ask]:
-        """Claims to send for so many free slots (those reserved are not free)."""
+    def plan(self, free: int, portion: int, now: float) -> list[Ask]:
+        """Claims to send for so many free slots (those reserved are not free); of a backlog a portion."""
         if self._is_closing or free <= 0:
             return []
         if any(queue.has_backlog for queue in self._queues.values()):
-            return list(self._take(free, now))
+            return list(self._take(min(free, portion), now))
         return list(self._listen(free, now))
 
     def settle(self, reply: ClaimReply, now: float) -> float | None:
@@ -141,11 +144,26 @@ class Claims:
         claim.queue.rests_until = now + _TROUBLE_SECONDS
         return True
 
-    def hello(self, partition: Partition, now: float) -> None:
-        """An engine took over a partition: what was parked there is forgotten, and is to be sent again."""
+    def sent(self, command_id: CommandId, position: int | None, now: float) -> None:
+        """A claim was handed to the log, where it stands at this offset; None when that is not known."""
+        claim = self._open.get(command_id)
+        if claim is None:
+            return
+        claim.position = -inf if position is None else position
+        if claim.position < self._taken_over.get(claim.queue.partition, -inf):
+            self._forgotten(claim, now)
+
+    def hello(self, partition: Partition, position: int | None, now: float) -> None:
+        """An engine took over a partition, and handles its commands from this offset on (None: not known).
+
+        What was parked there before is forgotten, and is to be sent again. What the new engine will still
+        come to is not: sent again it would be granted twice.
+        """
+        if position is not None:
+            self._taken_over[partition] = position
         for claim in self._open.values():
-            if claim.queue.partition == partition and claim.wait_seconds and not claim.is_given_up:
-                self._give_up(claim, now)
+            if claim.queue.partition == partition and (position is None or claim.position < position):
+                self._forgotten(claim, now)
 
     def expire(self, now: float) -> None:
         """Give up claims whose answer is overdue, and forget those given up long ago."""
@@ -229,6 +247,11 @@ class Claims:
         if not claim.is_given_up:
             self._detach(claim)
         del self._open[command_id]
+
+    def _forgotten(self, claim: _OpenClaim, now: float) -> None:
+        """An engine that is gone had handled the claim. One that does not wait was answered at once."""
+        if claim.wait_seconds and not claim.is_given_up:
+            self._give_up(claim, now)
 
     def _give_up(self, claim: _OpenClaim, now: float) -> None:
         self._detach(claim)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import inf
+from math import ceil, inf
 from typing import assert_never
 
 from tidelog.handler.failure import FailureText
@@ -32,6 +32,7 @@ from tidelog.worker.messages import (
     LeaseKey,
     NotSent,
     Outgoing,
+    Sent,
     Start,
     Stop,
     StopReason,
@@ -54,6 +55,8 @@ from tidelog_events.replies import (
 
 _logger = logging.getLogger("tidelog.worker")
 
+_LEAST_PORTION = 100
+"""Smaller batches would cost the engine more than the worker's waiting does."""
 STOP_PATIENCE_SECONDS = 5.0
 """How long a handler whose attempt timed out may take to end, before the worker reports without it."""
 SHUTDOWN_PATIENCE_SECONDS = 0.5
@@ -93,6 +96,7 @@ class Driver:
         self._config = config
         self._partitions = partitions
         self._last_id = 0
+        self._portion = max(_LEAST_PORTION, ceil(config.concurrency / 2))
         self._claims = Claims(
             policy,
             partitions,
@@ -136,13 +140,18 @@ class Driver:
         return actions
 
     def take_commands(self, now: float) -> list[Outgoing]:
-        """What to send now, as one batch. Call it when the last batch has been handed to the log."""
+        """What to send now, as one batch. Call it when the last batch has been handed to the log.
+
+        A large pool goes in two halves, one batch after the other: while the handlers of one half run, the
+        engine decides the other. As a whole each side would only ever wait for the other one.
+        """
         beats = self._beats.take(self._held.values(), now)
         if self.is_draining:
             asks = self._claims.withdraw(now)
         else:
-            asks = self._claims.plan(self._config.concurrency - self._occupied - self._claims.reserved, now)
-        return [*beats, *self._reports.take(now), *map(self._claim, asks)]
+            free = self._config.concurrency - self._occupied - self._claims.reserved
+            asks = self._claims.plan(free, self._portion, now)
+        return [*beats, *self._reports.take(now, self._portion), *map(self._claim, asks)]
 
     def next_wake(self, now: float) -> float:
         """When to call again although nothing happened; infinity when never."""
@@ -206,6 +215,9 @@ class Driver:
                     lease.timeout_at = now + lease.timeout
             case Ended(key, outcome):
                 self._ended(key, outcome)
+            case Sent(positions):
+                for command_id, position in positions:
+                    self._claims.sent(command_id, position, now)
             case NotSent(command_ids):
                 for command_id in command_ids:
                     if not self._claims.failed(command_id, now) and not self._beats.failed(command_id):
@@ -218,7 +230,7 @@ class Driver:
     def _answered(self, answer: Answer, now: float) -> None:
         match answer:
             case Hello():
-                self._claims.hello(answer.partition, now)
+                self._claims.hello(answer.partition, answer.position, now)
             case CancelRequestedPush():
                 if answer.worker_id == self._config.worker_id:
                     self._cancel(LeaseKey(answer.job_id, answer.lease))

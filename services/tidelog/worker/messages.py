@@ -56,6 +56,13 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True)
+class Sent:
+    """Commands were handed to the log: the offset of each, or None when the log did not say so."""
+
+    positions: tuple[tuple[CommandId, int | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class NotSent:
     """The log refused commands: it is certain that they are not in it."""
 
@@ -69,7 +76,7 @@ class Drain:
     grace_seconds: float
 
 
-Event: TypeAlias = Answered | Began | Ended | NotSent | Drain
+Event: TypeAlias = Answered | Began | Ended | Sent | NotSent | Drain
 
 
 @dataclass(frozen=True, slots=True)

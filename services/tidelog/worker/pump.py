@@ -31,6 +31,7 @@ from tidelog.worker.messages import (
     Extend,
     NotSent,
     Outgoing,
+    Sent,
     Start,
     Stop,
 )
@@ -121,16 +122,14 @@ class Pump:
     async def _drive(
         self, driver: Driver, runner: Runner, sender: _Sender, reading: asyncio.Task[None]
     ) -> None:
-        sending: asyncio.Task[NotSent | None] | None = None
+        sending: asyncio.Task[Sent | NotSent] | None = None
         while True:
             self._wake.clear()
+            if sending is not None and sending.done():
+                self._events.append(sending.result())
+                sending = None
             for action in driver.step(self._taken(), time.monotonic()):
                 _perform(action, runner)
-            if sending is not None and sending.done():
-                failed, sending = sending.result(), None
-                if failed is not None:
-                    self._events.append(failed)
-                    continue
             if sending is None and (batch := driver.take_commands(time.monotonic())):
                 sending = asyncio.create_task(sender.send(batch), name="tidelog worker send")
                 sending.add_done_callback(lambda _: self._wake.set())
@@ -165,8 +164,8 @@ class _Sender:
         self._partitions = partitions
         self._is_away = False
 
-    async def send(self, batch: Sequence[Outgoing]) -> NotSent | None:
-        """Send a batch. Returns what is certainly not in the log; of all else, answers will tell."""
+    async def send(self, batch: Sequence[Outgoing]) -> Sent | NotSent:
+        """Send a batch. Returns what became of it; all else will be told by answers."""
         records = [
             NewRecord(
                 self._topic,
@@ -177,17 +176,19 @@ class _Sender:
             for outgoing in batch
         ]
         try:
-            await self._producer.append(records, timeout=_APPEND_SECONDS)
+            offsets = await self._producer.append(records, timeout=_APPEND_SECONDS)
         except LogUnavailable as error:
             self._trouble(error)
             return NotSent(tuple(outgoing.command_id for outgoing in batch))
         except OutcomeUnknown as error:
             self._trouble(error)
-            return None
+            return Sent(tuple((outgoing.command_id, None) for outgoing in batch))
         if self._is_away:
             self._is_away = False
             _logger.info("The log takes commands again.")
-        return None
+        return Sent(
+            tuple((outgoing.command_id, offset) for outgoing, offset in zip(batch, offsets, strict=True))
+        )
 
     def _trouble(self, error: Exception) -> None:
         if not self._is_away:

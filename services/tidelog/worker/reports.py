@@ -81,11 +81,23 @@ class Reports:
         else:
             self._waiting.setdefault(self._partition(outcome), []).append(row)
 
-    def take(self, now: float) -> list[Outgoing]:
-        """The reports to send now: new ones, and those whose answer is overdue (same bytes, same id)."""
-        outgoing = [self._send(batch, now) for rows in self._waiting.values() for batch in _batches(rows)]
+    def take(self, now: float, most: int) -> list[Outgoing]:
+        """The reports to send now: new ones, and those whose answer is overdue (same bytes, same id).
+
+        Args:
+            now: the monotonic time.
+            most: of so many new outcomes at most; the others wait for the next batch.
+        """
+        outgoing: list[Outgoing] = []
+        for partition, rows in list(self._waiting.items()):
+            outgoing += [self._send(batch, now) for batch in _batches(rows[:most])]
+            if most < len(rows):
+                self._waiting[partition] = rows[most:]
+                break
+            most -= len(rows)
+            del self._waiting[partition]
         outgoing += [self._send([row], now) for row in self._alone]
-        self._waiting, self._alone = {}, []
+        self._alone = []
         for sent in self._sent.values():
             if sent.resend_at <= now:
                 sent.times += 1
