@@ -206,7 +206,7 @@ def _queue(command: WireObject) -> str:
     if "queue" in command:
         return str(command["queue"])
     rows = command.get("leases") or command.get("outcomes") or [command]
-    return queue_of(rows[0]["job_id"])
+    return queue_of(rows[0].get("job_id") or rows[0]["schedule_id"])
 
 
 @asynccontextmanager

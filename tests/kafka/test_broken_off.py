@@ -11,17 +11,21 @@ import pytest
 from tests.conformance.cluster import SECONDS
 
 from tidelog.log.kafka.log import KafkaLog
+from tidelog.log.port import LogUnavailable
 
 _API_VERSIONS = 18
 _METADATA = 3
 _HEADER = ">ihhi"
 """Of a request: its length, what it asks for, in which version, and its number."""
+_NO_BROKERS = struct.pack(">iihii", 0, 0, -1, -1, 0)
+"""Metadata of version 5: neither brokers nor a cluster id, a controller or topics."""
 
 
 class HalfABroker:
-    """Says which requests it knows, and answers none of them."""
+    """Says which requests it knows, and answers none of them; or that there are no brokers, as in a start."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, knows_nobody: bool = False) -> None:
+        self._knows_nobody = knows_nobody
         self.address = ""
         self.asked = asyncio.Event()
         self.abandoned = asyncio.Event()
@@ -41,11 +45,14 @@ class HalfABroker:
                     _HEADER, await reader.readexactly(struct.calcsize(_HEADER))
                 )
                 await reader.readexactly(length + 4 - struct.calcsize(_HEADER))
-                if api != _API_VERSIONS:
+                if api == _API_VERSIONS:
+                    answer = struct.pack(">hihhhhhh", 0, 2, _API_VERSIONS, 0, 0, _METADATA, 0, 5)
+                elif self._knows_nobody:
+                    answer = _NO_BROKERS
+                else:
                     self.asked.set()
                     continue
-                known = struct.pack(">hihhhhhh", 0, 2, _API_VERSIONS, 0, 0, _METADATA, 0, 5)
-                writer.write(struct.pack(">ii", 4 + len(known), number) + known)
+                writer.write(struct.pack(">ii", 4 + len(answer), number) + answer)
         except asyncio.IncompleteReadError:
             self.abandoned.set()
         finally:
@@ -65,3 +72,12 @@ async def test_the_first_connection_is_closed_before_the_brokers_have_said_who_t
         assert broken_off.tb is not None, (
             "what refers to the connection is still here: nobody but we closed it"
         )
+
+
+async def test_a_cluster_without_brokers_is_called_unavailable() -> None:
+    async with (
+        HalfABroker(knows_nobody=True).listening() as broker,
+        await KafkaLog.open(broker.address) as log,
+    ):
+        with pytest.raises(LogUnavailable, match="Check that the brokers run"):
+            await log.writer("somebody")

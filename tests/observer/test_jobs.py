@@ -230,6 +230,24 @@ async def test_a_handler_that_asks_late_is_told_as_of_its_own_event(house: House
     assert told == ["Leased", "Scheduled", "Succeeded", "Scheduled"]
 
 
+async def test_a_fact_about_a_schedule_has_no_tags_though_it_names_a_job(
+    house: House, caplog: pytest.LogCaptureFixture
+) -> None:
+    schedule = {"schedule_id": "q/nightly", "cron": "0 3 * * *", "wire_name": "w", "tags": ["vip"]}
+    told: list[str] = []
+    async with house.running():
+        await house.ask({"type": "put_schedule", "command_id": "put", **schedule})
+        triggered = await house.ask(
+            {"type": "trigger_schedule", "command_id": "go", "schedule_id": "q/nightly"}
+        )
+        await house.ask({"type": "cancel", "command_id": "stop", "job_id": triggered["job_id"]})
+        types = ["schedule_triggered", "enqueued", "cancelled"]
+        async with observing(house, lambda event: told.append(event.TYPE), types=types, tags=["vip"]):
+            await eventually(lambda: "cancelled" in told)
+    assert told == ["enqueued", "cancelled"]
+    assert "has forgotten" not in caplog.text
+
+
 async def test_facts_about_queues_have_no_job_and_no_tags(house: House) -> None:
     async with house.running():
         await house.ask({"type": "pause_queue", "command_id": "p", "queue": "q"})

@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 from tidelog.core.versioned import UnreadableState
 from tidelog.log.port import LogUnavailable, Record
 from tidelog.observer.delivery import Deliveries
-from tidelog.observer.jobs import FollowedJobs
+from tidelog.observer.jobs import FollowedJobs, job_of
 from tidelog.pausing import Backoff
 from tidelog_events.codec import Undecodable, UnknownVersion, decode_transition
 from tidelog_events.errors import TidelogError
@@ -154,19 +154,22 @@ class Lane:
         )
 
     async def _has_tags(self, event: Transition, record: Record) -> bool:
+        job_id = job_of(event)
+        if job_id is None:
+            return False
         job = await self._jobs.job(event, record.offset)
-        if job is None and getattr(event, "job_id", None) is not None:
+        if job is None:
             # Nothing that may be wanted is lost: an event too many can be told, one too few cannot.
             _logger.warning(
                 "observer %s: the log has forgotten how %s began; event %d-%d is delivered without a look at "
                 "its tags",
                 self._deliveries.definition.observer_id,
-                getattr(event, "job_id", None),
+                job_id,
                 event.partition,
                 event.sequence,
             )
             return True
-        return job is not None and self._filter.tags.issubset(job.tags)
+        return self._filter.tags.issubset(job.tags)
 
     async def _patiently(self, ask: Callable[[], Awaitable[_T]]) -> _T | None:
         """The answer of the log, whenever it comes; None when a stop comes first."""

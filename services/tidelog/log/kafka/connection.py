@@ -19,7 +19,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.client import AIOKafkaClient
 from aiokafka.conn import AIOKafkaConnection
-from aiokafka.errors import KafkaError
+from aiokafka.errors import KafkaConnectionError, KafkaError
 
 from tidelog.log.kafka.options import KafkaSecurity
 from tidelog.log.port import LogUnavailable
@@ -126,6 +126,8 @@ async def _start(client: Client) -> None:
             for value in frame.f_locals.values():
                 if isinstance(value, AIOKafkaConnection):
                     value.close()
+        if isinstance(error, AssertionError):  # aiokafka's way to say so
+            raise KafkaConnectionError("no broker is known any more") from error
         raise
 
 
