@@ -31,20 +31,21 @@ class CancelSignal:
     """An event that is set once, by any thread, and may be awaited on any event loop."""
 
     def __init__(self) -> None:
-        self._event = threading.Event()
+        self._is_set = False
         self._lock = threading.Lock()
+        self._event: threading.Event | None = None  # made when it is waited for: most handlers never do
         self._waiters: set[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = set()
 
     def is_set(self) -> bool:
         """Whether the handler is asked to stop."""
-        return self._event.is_set()
+        return self._is_set
 
     async def wait(self) -> None:
         """Return once the handler is asked to stop. A cancellation leaves nothing behind."""
         loop = asyncio.get_running_loop()
         waiter = (loop, loop.create_future())
         with self._lock:
-            if self._event.is_set():
+            if self._is_set:
                 return
             self._waiters.add(waiter)
         try:
@@ -55,13 +56,19 @@ class CancelSignal:
 
     def wait_blocking(self, timeout: float | None = None) -> bool:
         """For handlers that run in a thread: block until set (True) or `timeout` seconds pass (False)."""
-        return self._event.wait(timeout)
+        with self._lock:
+            if self._is_set:
+                return True
+            event = self._event = self._event or threading.Event()
+        return event.wait(timeout)
 
     def set(self) -> None:
         """Ask the handler to stop. From any thread."""
         with self._lock:
-            self._event.set()
+            self._is_set = True
             waiters, self._waiters = self._waiters, set()
+        if self._event is not None:
+            self._event.set()
         for loop, future in waiters:
             if not loop.is_closed():
                 loop.call_soon_threadsafe(_resolve, future)

@@ -110,6 +110,7 @@ class Driver:
         )
         self._reports = Reports(config.worker_id, config.reply_to, partitions, self._next_id)
         self._held: dict[LeaseKey, HeldLease] = {}
+        self._looks_at = inf
         self._newest: dict[JobId, LeaseKey] = {}
         self._occupied = 0
         self._actions: list[Action] = []
@@ -145,7 +146,7 @@ class Driver:
         A large pool goes in two halves, one batch after the other: while the handlers of one half run, the
         engine decides the other. As a whole each side would only ever wait for the other one.
         """
-        beats = self._beats.take(self._held.values(), now)
+        beats = self._beats.take(self._held.values(), now) if now >= self._looks_at else []
         if self.is_draining:
             asks = self._claims.withdraw(now)
         else:
@@ -155,17 +156,31 @@ class Driver:
 
     def next_wake(self, now: float) -> float:
         """When to call again although nothing happened; infinity when never."""
-        wake = min(self._claims.next_wake(now), self._reports.next_wake())
-        for lease in self._held.values():
-            if lease.phase is Phase.CLOSED:
-                continue
-            wake = min(wake, self._beats.due_at(lease))
-            if lease.phase is Phase.RUNNING:
-                wake = min(wake, lease.holds_until, lease.timeout_at, lease.abandon_at)
+        if now >= self._looks_at:
+            self._looks_at = min(map(self._due_at, self._held.values()), default=inf)
+        wake = min(self._looks_at, self._claims.next_wake(now), self._reports.next_wake())
         if self.is_draining:
             bounds = (self._drain_from + WITHDRAW_SECONDS, self._grace_ends, self._closes_at)
             wake = min([wake, *(bound for bound in bounds if bound > now)])
         return wake
+
+    def _due_at(self, lease: HeldLease) -> float:
+        """When something is to be done about a lease if nothing happens before; infinity when never."""
+        match lease.phase:
+            case Phase.RUNNING:
+                return min(self._beats.due_at(lease), lease.holds_until, lease.timeout_at, lease.abandon_at)
+            case Phase.REPORTED:
+                return self._beats.due_at(lease)
+            case Phase.CLOSED:
+                return inf
+
+    def _look_again(self, lease: HeldLease) -> None:
+        """Something is due about a lease earlier than before.
+
+        All leases are looked at no earlier than the first of them may be due: there are hundreds, and a busy
+        driver is called thousands of times a second.
+        """
+        self._looks_at = min(self._looks_at, self._due_at(lease))
 
     def is_done(self, now: float) -> bool:
         """Whether a stop was asked for and nothing is left to do, or the time for it is over."""
@@ -213,6 +228,7 @@ class Driver:
                     lease.has_begun = True
                     lease.timeout = inf if timeout is None else timeout
                     lease.timeout_at = now + lease.timeout
+                    self._look_again(lease)
             case Ended(key, outcome):
                 self._ended(key, outcome)
             case Sent(positions):
@@ -277,6 +293,7 @@ class Driver:
             occupies_slot=False,
         )
         self._held[key] = lease
+        self._look_again(lease)
         self._newest[grant.job_id] = key
         if grant.cancel_requested:
             self._report(lease, outcomes.cancelled(grant))
@@ -373,9 +390,10 @@ class Driver:
             self._close(self._held.get(_key(outcome)))
         if now >= self._grace_ends:
             self._end_grace(now)
-        for lease in list(self._held.values()):
-            if lease.phase is Phase.RUNNING:
-                self._watch(lease, now)
+        if now >= self._looks_at:
+            for lease in list(self._held.values()):
+                if lease.phase is Phase.RUNNING:
+                    self._watch(lease, now)
 
     def _watch(self, lease: HeldLease, now: float) -> None:
         """One running handler: its lease, its timeout, and its patience after a stop."""
@@ -411,6 +429,7 @@ class Driver:
     def _stop_for_shutdown(self, lease: HeldLease, now: float) -> None:
         self._stop(lease, StopReason.SHUT_DOWN)
         lease.abandon_at = min(lease.abandon_at, now + SHUTDOWN_PATIENCE_SECONDS)
+        self._look_again(lease)
 
     def _cancel(self, key: LeaseKey) -> None:
         lease = self._held.get(key)

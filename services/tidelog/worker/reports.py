@@ -31,6 +31,7 @@ class _Row:
 @dataclass(slots=True)
 class _SentReport:
     rows: list[_Row]
+    give_up_at: float
     outgoing: Outgoing
     resend_at: float
     pause: float
@@ -138,17 +139,14 @@ class Reports:
         """Give up reports whose leases are all over for good."""
         lost: list[Outcome] = []
         for command_id, sent in list(self._sent.items()):
-            if all(row.give_up_at <= now for row in sent.rows):
+            if sent.give_up_at <= now:
                 del self._sent[command_id]
                 lost += [row.outcome for row in sent.rows]
         return lost
 
     def next_wake(self) -> float:
         """When `take` or `expire` has something to do without an event; infinity when never."""
-        return min(
-            (min(sent.resend_at, max(row.give_up_at for row in sent.rows)) for sent in self._sent.values()),
-            default=inf,
-        )
+        return min((min(sent.resend_at, sent.give_up_at) for sent in self._sent.values()), default=inf)
 
     def _partition(self, outcome: Outcome) -> Partition:
         return partition_of(queue_of(outcome.job_id), self._partitions)
@@ -163,7 +161,11 @@ class Reports:
         )
         outgoing = Outgoing(queue_of(rows[0].outcome.job_id), command_id, command)
         self._sent[command_id] = _SentReport(
-            rows, outgoing, now + _FIRST_RESEND_SECONDS, _FIRST_RESEND_SECONDS
+            rows=rows,
+            give_up_at=max(row.give_up_at for row in rows),
+            outgoing=outgoing,
+            resend_at=now + _FIRST_RESEND_SECONDS,
+            pause=_FIRST_RESEND_SECONDS,
         )
         return outgoing
 
