@@ -9,18 +9,15 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tidelog.app import App
+    from tidelog.client.batch_errors import BatchIncomplete, BatchTooLarge, BatchUnconfirmed, NotSent
     from tidelog.client.client import Client
     from tidelog.client.errors import (
-        BatchIncomplete,
-        BatchTooLarge,
-        BatchUnconfirmed,
         ClientClosed,
         CommandRefused,
         InvalidCommand,
         NoProjection,
         NotCancellable,
         NotRequeueable,
-        NotSent,
         PayloadTooLarge,
         ProjectionBehind,
         ReplyTimeout,
@@ -106,6 +103,7 @@ __all__ = [
 _HOMES = (
     "tidelog.app",
     "tidelog.client.client",
+    "tidelog.client.batch_errors",
     "tidelog.client.errors",
     "tidelog.client.newjob",
     "tidelog.client.schedule",
@@ -118,7 +116,6 @@ _HOMES = (
     "tidelog.handler.context",
     "tidelog.handler.signature",
     "tidelog.handler.verdicts",
-    "tidelog.handler.context",
     "tidelog_events.errors",
     "tidelog_events.record",
     "tidelog_events.replies",

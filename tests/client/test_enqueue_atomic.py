@@ -9,12 +9,9 @@ import pytest
 from tests.client.core_engine import PARTITIONS, TOPICS, CoreEngine, ProbedLog, until
 from tests.conformance.cluster import read_to_end
 
+from tidelog.client.batch_errors import MAX_ATOMIC_JOBS, BatchIncomplete, BatchTooLarge, BatchUnconfirmed
 from tidelog.client.client import Client
 from tidelog.client.errors import (
-    MAX_ATOMIC_JOBS,
-    BatchIncomplete,
-    BatchTooLarge,
-    BatchUnconfirmed,
     ClientClosed,
     InvalidCommand,
     PayloadTooLarge,

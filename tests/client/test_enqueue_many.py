@@ -8,12 +8,11 @@ from dataclasses import replace
 import pytest
 from tests.client.core_engine import CoreEngine, ProbedLog, until
 
+from tidelog.client.batch_errors import BatchIncomplete, NotSent
 from tidelog.client.client import Client
 from tidelog.client.errors import (
-    BatchIncomplete,
     CommandRefused,
     InvalidCommand,
-    NotSent,
     PayloadTooLarge,
     ReplyTimeout,
     UnknownParent,

@@ -10,8 +10,9 @@ from typing import Final
 from tests.torture.jobs import ONCE, PATIENT, QUEUES, WITHDRAWER, Kind, key_of
 from tests.torture.journal import Journal
 
+from tidelog.client.batch_errors import BatchIncomplete
 from tidelog.client.client import Client
-from tidelog.client.errors import BatchIncomplete, CommandRefused, NotCancellable, ReplyTimeout
+from tidelog.client.errors import CommandRefused, NotCancellable, ReplyTimeout
 from tidelog.client.newjob import NewJob
 from tidelog.log.port import LogUnavailable
 from tidelog_events.errors import TidelogError

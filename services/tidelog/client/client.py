@@ -8,11 +8,11 @@ from typing import Literal, TypeAlias, Unpack
 
 from tidelog.client.atomic import TRANSACTION_SECONDS, AtomicSender
 from tidelog.client.batch import Batch
+from tidelog.client.batch_errors import BatchIncomplete
 from tidelog.client.checking import by, check_command, check_job_id
 from tidelog.client.enqueueing import Enqueuer
 from tidelog.client.errors import (
     DEFAULT_TIMEOUT,
-    BatchIncomplete,
     NoProjection,
     NotCancellable,
     NotRequeueable,

@@ -6,14 +6,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from tidelog.client.batch import Batch, Entry
-from tidelog.client.errors import (
+from tidelog.client.batch_errors import (
     MAX_ATOMIC_BYTES,
     MAX_ATOMIC_JOBS,
     BatchTooLarge,
     BatchUnconfirmed,
+    NotSent,
+)
+from tidelog.client.errors import (
     ClientClosed,
     CommandRefused,
-    NotSent,
     PayloadTooLarge,
     ReplyTimeout,
     TooManyParents,
