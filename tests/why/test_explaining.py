@@ -100,8 +100,16 @@ def test_too_many_commands_to_read_prove_no_absence() -> None:
 def test_the_jobs_before_it_are_counted_in_words(ahead: int, told: str) -> None:
     [reason] = explain(situation(Circumstances(job=JOB, ahead=ahead)))
     assert reason.sentence.startswith(
-        f"It has been due for 1 min 30 s and is free to go; {told} in the queue mail."
+        f"It has been due for 1 min 30 s and is free to go; {told} in the queue mail. It goes when a worker "
+        "has a free slot."
     )
+
+
+def test_whoever_serves_the_queue_may_be_busy_with_others() -> None:
+    elsewhere = Presence({}, {QueueName("urgent"): frozenset({WorkerId("w")})}, is_whole=True)
+    [reason] = explain(situation(Circumstances(job=JOB), presence=elsewhere))
+    assert (reason.code, reason.details["other_workers"]) == (ReasonCode.NO_WORKER, ["w"])
+    assert "or those that do are busy with other queues. Others of this partition" in reason.sentence
 
 
 def test_all_parents_have_ended_and_the_word_is_on_its_way() -> None:
@@ -125,7 +133,8 @@ def test_a_wish_to_stop_outlives_the_attempt_and_may_be_nameless() -> None:
 
 def test_what_postgres_lacks_may_be_the_very_job_but_for_one_that_was_purged() -> None:
     behind = Behind(3, 12, Instant(NOW - 5 * SECOND), NOW)
-    assert codes(situation(Circumstances(job=None), behind=behind)) == ["projection_behind", "unknown_job"]
+    unknown = situation(Circumstances(job=None), behind=behind, engine=Engine.NONE)
+    assert codes(unknown) == ["no_engine", "projection_behind", "unknown_job"]
     ended = replace(JOB, state=JobState.CANCELLED, terminal_at=NOW, terminal_cause="ann")
     archived = Circumstances(job=None, archived=ArchivedJob(ended, (), NOW))
     purged, late = explain(situation(archived, behind=behind))

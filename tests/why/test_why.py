@@ -154,11 +154,13 @@ async def test_without_an_engine_and_behind_the_log(patient: Patient) -> None:
         partition = partition_of("mail", patient.partitions)
         assert answer.reasons[0].details == {"partition": partition}
         assert "`tidelog engine`" in answer.sentence
+        undecided = await place.client.send("work", queue="mail", key="undecided")
+        assert await place.codes(undecided) == ["no_engine", "unknown_job"]
     async with place_of(patient, projector=False) as place:
         await place.client.cancel(job_id)
         answer = await place.why(job_id)
         assert [reason.code for reason in answer.reasons][-1] == "projection_behind"
-        assert answer.reasons[-1].details["events"] == 1
+        assert answer.reasons[-1].details["events"] == 2  # the enqueue that waited, and the cancel
         unknown = await place.client.enqueue("work", queue="mail", key="not-yet-there")
         assert await place.codes(unknown) == ["projection_behind", "unknown_job"]
 

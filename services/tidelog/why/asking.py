@@ -46,14 +46,15 @@ async def ask_why(
     is_behind = bool(await wait_until_fresh(log, topics.transitions, projection, queue))
     known = await projection.circumstances(job_id)
     job = known.job
-    is_open = job is not None and not job.state.is_terminal
+    # An id that nobody knows may be that of an enqueue which waits for an engine.
+    may_need_engine = known.archived is None if job is None else not job.state.is_terminal
     situation = Situation(
         now=clock(),
         job_id=job_id,
         partition=partition,
         known=known,
         behind=await _behind(log, topics, projection, partition) if is_behind else None,
-        engine=await _engine(log, topics, partition) if is_open else Engine.NOT_KNOWN,
+        engine=await _engine(log, topics, partition) if may_need_engine else Engine.NOT_KNOWN,
         presence=await _presence(log, topics, partition, clock)
         if job is not None and job.state is JobState.SCHEDULED
         else None,

@@ -141,7 +141,8 @@ def _unserved(situation: Situation, job: JobRecord) -> Iterator[Reason]:
         seen = f" Others of this partition were heard of: {first_few(others)}." if others else ""
         yield Reason(
             ReasonCode.NO_WORKER,
-            f"No worker has asked for jobs of the queue {job.queue} lately (within {SIGN_SECONDS} s).{seen} "
+            f"No worker has asked for jobs of the queue {job.queue} lately (within {SIGN_SECONDS} s): none "
+            f"serves it, or those that do are busy with other queues.{seen} "
             f"Start one that serves it: `tidelog worker MODULE:APP --queues {job.queue}`.",
             {"queue": job.queue, "within_seconds": SIGN_SECONDS, "other_workers": list(others)},
         )
@@ -157,6 +158,7 @@ def _soon(situation: Situation, job: JobRecord) -> Reason:
     return Reason(
         ReasonCode.SOON,
         f"It has been due for {span(job.due_time, situation.now)} and is free to go; {before} before it in "
-        f"the queue {job.queue}. If it does not move, `tidelog doctor` looks at the engine.",
+        f"the queue {job.queue}. It goes when a worker has a free slot. If it does not move, start more "
+        "workers; `tidelog doctor` looks at the engine.",
         {"queue": job.queue, "ahead": ahead, "due_time": at(job.due_time)},
     )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from tidelog.why.answer import Reason, ReasonCode
 from tidelog.why.before_running import awaiting, scheduled
+from tidelog.why.engines import no_engine
 from tidelog.why.situation import Situation
 from tidelog.why.while_running import leased
 from tidelog.words import ago, at, because, optional, plural, when
@@ -21,9 +22,10 @@ def explain(situation: Situation) -> list[Reason]:
     """All reasons that hold."""
     job = situation.known.job
     if job is None:
-        found = [*_behind(situation), _absent(situation)]
-        # What Postgres lacks may be the very job; what the archive has was purged for certain.
-        return found if situation.known.archived is None else found[::-1]
+        if situation.known.archived is not None:
+            return [_purged(situation.known.archived), *_behind(situation)]
+        # The very job may be what Postgres lacks, or what nobody decides.
+        return [*no_engine(situation), *_behind(situation), _absent(situation)]
     return [*_of(situation, job), *_behind(situation)]
 
 
@@ -42,9 +44,6 @@ def _of(situation: Situation, job: JobRecord) -> Iterator[Reason]:
 
 
 def _absent(situation: Situation) -> Reason:
-    archived = situation.known.archived
-    if archived is not None:
-        return _purged(archived)
     return Reason(
         ReasonCode.UNKNOWN_JOB,
         f"There is no job {situation.job_id}: it was never enqueued, its enqueue is not decided yet, or it "
