@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import traceback
 
 import pytest
 
 from tidelog import App, JobContext, Retry
-from tidelog.testing import Harness
+from tidelog.testing import AttemptFailed, Harness
 
 app = App()
 
@@ -27,6 +28,21 @@ async def ends_the_test(how: str) -> None:
     if how == "interrupt":
         raise KeyboardInterrupt
     pytest.fail("the handler says so")
+
+
+@app.job("hangs", retry=Retry(max_attempts=1), timeout=30)
+async def hangs(how: str) -> None:
+    try:
+        await asyncio.sleep(3_600)
+    except asyncio.CancelledError:
+        if how == "for good":
+            await asyncio.sleep(3_600)
+        raise
+
+
+@app.job("returns-much", retry=Retry(max_attempts=1))
+async def returns_much() -> str:
+    return "x" * 70_000
 
 
 def _deeper(text: str) -> None:
@@ -74,3 +90,36 @@ async def test_the_end_of_a_test_is_no_failure_to_be_swallowed(how: str, error: 
         with pytest.raises(error):
             await h.run_due()
         h.assert_state(job_id, "DeadLettered")
+
+
+@pytest.mark.parametrize(
+    ("wire_name", "payload", "why"),
+    [
+        ("hangs", {"how": "once"}, "TimedOut: the attempt took longer than 30 s."),
+        ("hangs", {"how": "for good"}, "TimedOut: the attempt took longer than 30 s."),
+        ("returns-much", {}, "OutputTooLarge"),
+        ("fails", {"nobody": 1}, "no longer decodes"),
+        ("nobody-has-it", {}, "no handler registered"),
+    ],
+)
+async def test_a_failure_without_an_exception_is_no_success(
+    wire_name: str, payload: dict[str, object], why: str
+) -> None:
+    async with Harness(app, raise_failures=True) as h:
+        job_id = await h.enqueue(wire_name, payload, retry=Retry(max_attempts=1))
+        with pytest.raises(AttemptFailed, match=why):
+            await h.advance(600)
+        [failure] = h.failures
+        assert (failure.job_id, failure.attempt, type(failure.error)) == (job_id, 1, AttemptFailed)
+
+
+async def test_an_exception_counts_once_also_after_a_requeue() -> None:
+    async with Harness(app) as h:
+        job_id = await h.enqueue(fails.job(name="a"), retry=Retry(max_attempts=1))
+        await h.run_due()
+        await h.requeue(job_id)
+        await h.run_due()
+        assert [(type(found.error), found.attempt) for found in h.failures] == [
+            (ValueError, 1),
+            (ValueError, 1),
+        ]

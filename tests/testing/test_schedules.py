@@ -30,7 +30,8 @@ async def test_a_year_of_a_daily_job_runs_each_day_at_its_hour() -> None:
 
 async def test_schedules_are_triggered_put_and_left_out() -> None:
     async with Harness(app) as h:
-        job_id = await h.trigger_schedule("reports/nightly")
+        job_id = await h.trigger_schedule("reports/nightly", actor="ann", command_id="again")
+        assert job_id == "reports/nightly@trigger-again"
         await h.run_due()
         h.assert_output(job_id, "night")
         await h.put_schedule(Schedule("reports/hourly", "0 * * * *", report.job(kind="hour")))
@@ -43,7 +44,7 @@ async def test_schedules_are_triggered_put_and_left_out() -> None:
             "reports/hourly",
             "reports/nightly",
         ]
-        await h.client.remove_schedule("reports/hourly")
+        await h.remove_schedule("reports/hourly", actor="ann")
         assert len(h.schedules("reports")) == 1
     async with Harness(app, schedules=False) as h:
         await h.advance(timedelta(days=30))

@@ -13,16 +13,15 @@ import time
 from collections import deque
 from collections.abc import Callable, Coroutine
 from contextvars import Context
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from tidelog.handler.context import CancelSignal
 from tidelog.handler.daemon_threads import DaemonThreads, Work
 from tidelog.testing.attempt import Attempt, current_attempt
+from tidelog.testing.failures import Raised
 from tidelog.testing.timers import VirtualTimers, has_ready_callbacks
 from tidelog.worker.messages import Began, Ended, LeaseKey
 from tidelog.worker.surroundings import Surroundings
-from tidelog_events.identity import JobId
 from tidelog_events.instants import Instant
 from tidelog_events.replies import Grant
 
@@ -34,21 +33,6 @@ _LOOK_SECONDS = 0.005
 """Real time between two looks at a handler that waits for the world."""
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Raised:
-    """An exception that ended an attempt.
-
-    Attributes:
-        job_id: the job.
-        attempt: which attempt of it.
-        error: the exception, with the handler's own traceback.
-    """
-
-    job_id: JobId
-    attempt: int
-    error: BaseException
 
 
 class VirtualSurroundings(Surroundings):

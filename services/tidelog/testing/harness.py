@@ -19,7 +19,7 @@ from tidelog.scheduling.sync import actor_of
 from tidelog.testing.assertions import Assertions
 from tidelog.testing.channel import CLIENT_ID, VirtualChannel
 from tidelog.testing.errors import HarnessError
-from tidelog.testing.handlers import Raised
+from tidelog.testing.failures import Raised
 from tidelog.testing.observers import ObserverFailure
 from tidelog.testing.world import VirtualWorld
 from tidelog.worker.settings import WorkerSettings
@@ -71,7 +71,8 @@ class Harness:
         worker: how the worker works: its queues (those of the declared jobs when absent), concurrency,
             leases.
         raise_failures: whether a call that lets time go on raises what a handler raised, with its traceback,
-            after the failure is in the log. What is no `Exception` (`KeyboardInterrupt`, `pytest.fail`) is
+            after the failure is in the log; `AttemptFailed` for an attempt that failed otherwise (a timeout,
+            a payload that does not decode). What is no `Exception` (`KeyboardInterrupt`, `pytest.fail`) is
             always raised.
         patience: seconds of real time that a handler may wait for the world, at one go.
         schedules: whether the schedules that the application declares are put at the start, as workers do.
@@ -226,10 +227,10 @@ class Harness:
         with minted_by(self._world.mint):
             return await self._client.enqueue(job, payload, **options)
 
-    async def enqueue_many(self, jobs: Iterable[JobRequest | NewJob]) -> list[JobId]:
+    async def enqueue_many(self, jobs: Iterable[JobRequest | NewJob], *, atomic: bool = False) -> list[JobId]:
         """Enqueue many jobs, as `Client.enqueue_many`."""
         with minted_by(self._world.mint):
-            return await self._client.enqueue_many(jobs)
+            return await self._client.enqueue_many(jobs, atomic=atomic)
 
     async def send(
         self, job: JobRequest | NewJob | str, payload: object = None, **options: Unpack[JobOptions]
@@ -263,15 +264,22 @@ class Harness:
         with minted_by(self._world.mint):
             await self._client.set_concurrency_limit(queue, limit, actor=actor)
 
-    async def put_schedule(self, schedule: Schedule) -> None:
+    async def put_schedule(self, schedule: Schedule, *, actor: str | None = None) -> None:
         """Put a schedule that the application does not declare, as `Client.put_schedule`."""
         with minted_by(self._world.mint):
-            await self._client.put_schedule(schedule)
+            await self._client.put_schedule(schedule, actor=actor)
 
-    async def trigger_schedule(self, schedule_id: str) -> JobId:
+    async def remove_schedule(self, schedule_id: str, *, actor: str | None = None) -> None:
+        """Let a schedule enqueue no more jobs, as `Client.remove_schedule`."""
+        with minted_by(self._world.mint):
+            await self._client.remove_schedule(schedule_id, actor=actor)
+
+    async def trigger_schedule(
+        self, schedule_id: str, *, actor: str | None = None, command_id: str | None = None
+    ) -> JobId:
         """Enqueue a job of a schedule now, as `Client.trigger_schedule`: its id."""
         with minted_by(self._world.mint):
-            return await self._client.trigger_schedule(schedule_id)
+            return await self._client.trigger_schedule(schedule_id, actor=actor, command_id=command_id)
 
     def _put_schedules(self) -> None:
         for schedule in self._app.schedules:
@@ -323,7 +331,7 @@ class Harness:
 
     @property
     def failures(self) -> list[Raised]:
-        """Every exception that ended an attempt so far: the exception itself, its job, and which attempt."""
+        """Every attempt that failed so far: its job, which attempt, and the exception that ended it."""
         return list(self._world.raised)
 
     @property

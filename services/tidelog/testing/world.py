@@ -11,7 +11,8 @@ from tidelog.testing.attempt import current_attempt
 from tidelog.testing.channel import VirtualJobs, VirtualMint
 from tidelog.testing.engine import VirtualEngine
 from tidelog.testing.errors import HarnessError
-from tidelog.testing.handlers import Raised, VirtualSurroundings
+from tidelog.testing.failures import Failures, Raised
+from tidelog.testing.handlers import VirtualSurroundings
 from tidelog.testing.observers import ObserverFailure, VirtualObservers
 from tidelog.testing.timers import VirtualTimers, install, uninstall
 from tidelog.testing.worker import VirtualWorker
@@ -28,7 +29,7 @@ class VirtualWorld:
     """Everything of a harness but its public face.
 
     Attributes:
-        raised: every exception that ended an attempt.
+        raised: every attempt that failed, and by which exception.
         observer_failures: every try of an observer that failed.
         attempts: how many attempts have ended.
     """
@@ -55,6 +56,7 @@ class VirtualWorld:
         self.raised: list[Raised] = []
         self.observer_failures: list[ObserverFailure] = []
         self.attempts = 0
+        self._failures = Failures(self.engine.ledger)
         self._timers = VirtualTimers(lambda: self.engine.now, start)
         self._turn = asyncio.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -182,7 +184,7 @@ class VirtualWorld:
             if not moved and self.engine.decisions == decisions and not self._surroundings.has_news:
                 break
         self.attempts = self._surroundings.ended
-        self._raise(self._surroundings.take_raised(), self._observers.take_failures())
+        self._raise(self._failures.take(self._surroundings.take_raised()), self._observers.take_failures())
 
     def _raise(self, raised: list[Raised], observers: list[ObserverFailure]) -> None:
         """Raise the first, if the test wants that; and always what is no `Exception`: it is an end of the
