@@ -13,12 +13,14 @@ from scripts.docs_site.commands import commands_page
 from scripts.docs_site.messages import messages_page
 from scripts.docs_site.python_names import other_names
 from scripts.docs_site.settings import settings_page
+from scripts.docs_site.tables import tables_page
 
 PAGES: Final[dict[str, Callable[[], str]]] = {
     "changelog.md": changelog_page,
     "reference/commands.md": commands_page,
     "reference/messages.md": messages_page,
     "reference/settings.md": settings_page,
+    "reference/tables.md": tables_page,
 }
 """What makes each page, by where it stands."""
 

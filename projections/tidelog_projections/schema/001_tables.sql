@@ -100,7 +100,7 @@ CREATE TABLE queue_depths (
     PRIMARY KEY (queue, state)
 ) WITH (fillfactor = 50);
 
--- Who asked for what. `action` is the type of the command, `target` the job or the queue.
+-- Who asked for what. `action` is the type of the command, `target` the job, queue or schedule.
 CREATE TABLE audit (
     partition integer NOT NULL,
     sequence  bigint NOT NULL,
