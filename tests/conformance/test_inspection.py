@@ -13,6 +13,8 @@ async def test_says_what_it_runs_on(log: Log) -> None:
     found = await log.describe()
     assert log.address.startswith(f"{found.kind}:")
     assert (found.brokers > 0) == (found.kind == "kafka")
+    assert found.is_supported
+    assert found.version is not None or found.kind == "memory"
 
 
 async def test_topics_are_described_as_they_were_made(cluster: Cluster, log: Log) -> None:

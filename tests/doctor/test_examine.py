@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from uuid import uuid4
 
 from tests.doctor.patient import PARTITIONS, Patient, ailments, of
 from tests.engine.house import eventually
@@ -15,7 +16,7 @@ from tidelog.clock import wall_clock
 from tidelog.doctor.examine import NAMES, Installation, examine
 from tidelog.doctor.findings import Finding, Health
 from tidelog.log.memory import MemoryLog
-from tidelog.log.port import Cleanup, Log, NewRecord, TopicSpec
+from tidelog.log.port import Cleanup, Log, Member, NewRecord, TopicPartition, TopicSpec
 from tidelog.log.topics import Topics
 from tidelog_events.instants import SECOND, Instant
 from tidelog_projections.inspection import Inspection
@@ -136,23 +137,54 @@ async def test_a_database_that_is_not_there_is_not_reachable(patient: Patient) -
     assert postgres.unreachable
 
 
-async def test_a_group_of_somebody_else_that_was_left_behind_is_told(patient: Patient) -> None:
+async def test_any_group_on_the_topics_is_told_whatever_it_is_called(patient: Patient) -> None:
+    """Left behind by its consumers; then served, and slow; then all read."""
+    name, transitions = f"billing-{uuid4().hex}", patient.topics.transitions
+
+    async def told(patient: Patient) -> Finding:
+        (found,) = [
+            one for one in of(await patient.examine("lag"), "lag") if one.message.startswith("group ")
+        ]
+        return found
+
     await patient.initialise()
     async with await patient.connect() as log:
-        member = await log.join(f"{patient.topics.prefix}-alerts", patient.topics.transitions)
-        async with asyncio.timeout(30):
-            while len(member.assignment) < PARTITIONS:
-                await member.changed(timeout=1)
+        other = await log.join(f"{name}-other", await _a_topic_of_somebody_else(log))
+        member = await log.join(name, transitions)
+        await eventually_shares(member, PARTITIONS)
+        await eventually_shares(other, 1)
         await member.commit(dict.fromkeys(range(PARTITIONS), 0), timeout=30)
+        await other.commit({0: 0}, timeout=30)
         await member.close()
     async with patient.engine():
-        await patient.enqueue()
-        engine, alerts = of(await patient.examine("lag"), "lag")
-    assert engine.health is Health.OK
-    assert alerts.health is Health.WARNING
-    assert alerts.message == (
-        f"group {patient.topics.prefix}-alerts: up to {PARTITIONS} records behind, and nobody is in it"
-    )
+        await patient.enqueue(2)
+    left = await told(patient)
+    assert left.health is Health.WARNING
+    assert f"group {name}: has yet to read {2 * PARTITIONS} records; the oldest is" in left.message
+    assert left.message.endswith(", and nobody is in it")
+
+    async with await patient.connect() as log:
+        member = await log.join(name, transitions)
+        await eventually_shares(member, PARTITIONS)
+        assert (await told(patient)).health is Health.OK
+        late = await told(replace(patient, clock=lambda: Instant(wall_clock() + 61 * SECOND)))
+        assert late.health is Health.WARNING
+        assert "start more of them" in (late.advice or "")
+        ends = [await log.end_offset(TopicPartition(transitions, number)) for number in range(PARTITIONS)]
+        await member.commit(dict(enumerate(ends)), timeout=30)
+        assert (await told(patient)).message == f"group {name}: has read all"
+
+
+async def eventually_shares(member: Member, partitions: int) -> None:
+    async with asyncio.timeout(30):
+        while len(member.assignment) < partitions:
+            await member.changed(timeout=1)
+
+
+async def _a_topic_of_somebody_else(log: Log) -> str:
+    name = f"topic-{uuid4().hex}"
+    await log.create_topics([TopicSpec(name, 1)])
+    return name
 
 
 async def test_nothing_that_hangs_holds_it_up() -> None:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from tidelog.doctor import clocks, owners, topics
+from tidelog.doctor import clocks, groups, owners, topics
 from tidelog.doctor.findings import Finding, Health, worst
+from tidelog.doctor.groups import GroupLag
 from tidelog.doctor.owners import Role
 from tidelog.doctor.projection import is_of_another_log
-from tidelog.doctor.services import judge_postgres
+from tidelog.doctor.services import judge_log, judge_postgres
+from tidelog.log.kafka.release import release_of
 from tidelog.log.port import (
     Cleanup,
     GroupDescription,
     GroupMember,
+    LogDescription,
     Record,
     ReplicaState,
     TopicDescription,
@@ -73,6 +76,33 @@ def test_partitions_without_an_owner_are_named_beside_the_others() -> None:
     assert finding.health is Health.ERROR
     assert "no engine for partitions 2-3" in finding.message
     assert "a (10.0.0.1): partitions 0-1; b (10.0.0.1): standby" in finding.message
+
+
+@pytest.mark.parametrize(
+    ("level", "name"),
+    [(14, "older than 3.7"), (15, "3.7"), (19, "3.7"), (25, "4.0"), (27, "4.1"), (99, "newer than 4.1")],
+)
+def test_the_highest_metadata_version_tells_the_release(level: int, name: str) -> None:
+    assert (release_of(level).name, release_of(level).is_supported) == (name, level >= 15)
+
+
+def test_brokers_that_are_too_old_are_an_error() -> None:
+    finding = judge_log("kafka://k:9092", LogDescription("kafka", "older than 3.7", 3, is_supported=False))
+    assert finding.health is Health.ERROR
+    assert finding.message == "kafka://k:9092 answers: Kafka older than 3.7, 3 brokers"
+    assert "3.7 or later" in (finding.advice or "")
+
+
+def test_a_group_that_missed_records_is_told() -> None:
+    group = GroupDescription("export", True, (GroupMember("m", "", frozenset()),), {})
+    finding = groups.judge_group("lag", group, GroupLag(0, None, [3]), NOW)
+    assert finding.health is Health.WARNING
+    assert "of partition 3 the log does not hold what it is to read next" in finding.message
+
+
+def test_a_group_whose_members_cannot_be_seen_is_not_called_empty() -> None:
+    group = GroupDescription("export", False, (), {})
+    assert groups.judge_group("lag", group, GroupLag(5, None, []), NOW).health is Health.OK
 
 
 def test_a_group_that_shares_out_anew_is_no_error() -> None:

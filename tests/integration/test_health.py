@@ -16,7 +16,7 @@ def serving(commander: Commander, inbox: Inbox) -> None:
 
 
 @pytest.mark.usefixtures("serving")
-@pytest.mark.parametrize("checks", [["--only", "log"], ["--only", "log,postgres"], []])
+@pytest.mark.parametrize("checks", [["--only", "log,lag"], ["--only", "log,postgres,projection"], []])
 def test_a_running_installation_is_well(site: Site, checks: list[str]) -> None:
     found = site.installation.run("doctor", *checks)
     assert found.exit_code == 0, found.output

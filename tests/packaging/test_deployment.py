@@ -286,6 +286,15 @@ def test_health_is_what_doctor_can_tell(ours: dict[str, Service]) -> None:
             assert set(checks.split(",")) <= set(NAMES)
 
 
+def test_a_role_that_hangs_is_not_called_healthy(ours: dict[str, Service]) -> None:
+    """That the services answer says nothing of the role itself; what it leaves undone does."""
+    undone = {"engine": "lag", "projector": "projection"}
+    for name, check in undone.items():
+        health = ours[name].healthcheck
+        assert health is not None
+        assert check in health.test[-1].split(",")
+
+
 def parse(arguments: list[str]) -> None:
     """Read a command line as `tidelog` does, without running it."""
     group = typer.main.get_command(app)

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from tidelog.core.changelog import POSITION_KEY, restore
 from tidelog.core.state import Retention
 from tidelog.doctor.findings import Finding, Health
-from tidelog.doctor.owners import roles
+from tidelog.doctor.groups import check_groups
 from tidelog.doctor.site import LOOK_SECONDS, Site
-from tidelog.log.port import GroupDescription, TopicPartition
+from tidelog.log.port import TopicPartition
 from tidelog.log.tail import newest_records
 from tidelog.words import listed, plural
 from tidelog_events.identity import Partition
@@ -62,7 +62,7 @@ async def engine_progress(site: Site, partitions: Collection[int]) -> dict[int, 
 
 async def check_lag(site: Site) -> list[Finding]:
     """The engines' lag, and that of other groups on the installation's topics."""
-    engine, others = await asyncio.gather(_engine_lag(site), _other_groups(site))
+    engine, others = await asyncio.gather(_engine_lag(site), check_groups(site, NAME))
     return [engine, *others]
 
 
@@ -112,35 +112,3 @@ def judge_engine_lag(behind: Mapping[TopicPartition, int], stuck: Collection[Top
         f"engine: {amount} not decided, and nothing happens in {listed({tp.partition for tp in stuck})}",
         "Check that `tidelog engine` runs, who owns these partitions (owners), and what it logs of them.",
     )
-
-
-async def _other_groups(site: Site) -> list[Finding]:
-    ours = {role.group for role in roles(site)}
-    of_observers = (
-        site.topics.observer_groups,
-        site.topics.redrive_groups,
-    )  # which have a check of their own
-    names = {spec.name for spec in site.topics.specs()}
-    findings: list[Finding] = []
-    for group in await site.log.groups(f"{site.topics.prefix}-"):
-        committed = {tp: offset for tp, offset in group.committed.items() if tp.topic in names}
-        if group.name in ours or not committed or group.name.startswith(of_observers):
-            continue
-        newest = await newest_records(site.log, list(committed), timeout=LOOK_SECONDS)
-        ends = {tp: record.offset + 1 for tp, record in newest.items()}
-        behind = {tp: ends.get(tp, 0) - at for tp, at in committed.items() if ends.get(tp, 0) > at}
-        findings.append(judge_group_lag(group, behind))
-    return findings
-
-
-def judge_group_lag(group: GroupDescription, behind: Mapping[TopicPartition, int]) -> Finding:
-    """The lag of a consumer group that is none of Tidelog's roles."""
-    amount = f"up to {plural(sum(behind.values()), 'record')} behind" if behind else "has read all"
-    if behind and not group.members:
-        return Finding(
-            NAME,
-            Health.WARNING,
-            f"group {group.name}: {amount}, and nobody is in it",
-            "Start its consumers, or delete the group if nobody needs it.",
-        )
-    return Finding(NAME, Health.OK, f"group {group.name}: {amount}")

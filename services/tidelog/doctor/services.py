@@ -14,7 +14,15 @@ POSTGRES = "postgres"
 
 async def check_log(log: Log) -> Finding:
     """What the log runs on. Raises `LogUnavailable`."""
-    return Finding(LOG, Health.OK, f"{log.address} answers: {_shown(await log.describe())}")
+    return judge_log(log.address, await log.describe())
+
+
+def judge_log(address: str, found: LogDescription) -> Finding:
+    """What the log runs on, and whether Tidelog does."""
+    message = f"{address} answers: {_shown(found)}"
+    if found.is_supported:
+        return Finding(LOG, Health.OK, message)
+    return Finding(LOG, Health.ERROR, message, "Tidelog needs Kafka 3.7 or later: upgrade the brokers.")
 
 
 def _shown(found: LogDescription) -> str:

@@ -122,11 +122,13 @@ class LogDescription:
         kind: `kafka`, `sqlite` or `memory`.
         version: of what it runs on; None where it does not tell.
         brokers: how many processes keep it; 0 for a log that needs none.
+        is_supported: whether Tidelog runs on all of these versions, as far as they tell.
     """
 
     kind: str
     version: str | None = None
     brokers: int = 0
+    is_supported: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +183,8 @@ class GroupDescription:
     """A consumer group as it is.
 
     Attributes:
-        is_settled: whether the members have their shares; False while they are shared out anew.
+        is_settled: whether the members have their shares; False while they are shared out anew, and
+            when the log cannot tell who they are.
         committed: the next offset to read of each partition for which one was committed.
     """
 

@@ -13,6 +13,7 @@ from aiokafka.errors import for_code
 
 from tidelog.log.kafka.batches import MAX_MESSAGE_BYTES
 from tidelog.log.kafka.connection import CONNECT_SECONDS, Connection
+from tidelog.log.kafka.release import releases
 from tidelog.log.port import (
     GroupDescription,
     GroupMember,
@@ -28,7 +29,9 @@ _CLEANUP, _RETENTION = "cleanup.policy", "retention.ms"
 _MIN_INSYNC, _MAX_BYTES = "min.insync.replicas", "max.message.bytes"
 _CONFIGS: Final = (_CLEANUP, _RETENTION, _MIN_INSYNC, _MAX_BYTES)
 _CONSUMERS: Final = "consumer"
-_SETTLED: Final = frozenset({"Stable", "Empty", "Dead"})
+_SETTLED: Final = frozenset({"Stable", "Empty"})
+"""Dead is none: of a group that is listed it means that its members use Kafka 4's own protocol of groups, of
+which this client cannot tell anything but the committed offsets."""
 
 _T = TypeVar("_T")
 
@@ -50,11 +53,18 @@ class KafkaInspection:
         self._admin = admin
 
     async def describe(self) -> LogDescription:
-        """How many brokers there are. They do not tell their version to clients."""
+        """How many brokers there are, and of which releases."""
 
         async def ask() -> LogDescription:
             cluster = await self._admin.describe_cluster()
-            return LogDescription("kafka", brokers=len(cluster["brokers"]))
+            brokers = [broker["node_id"] for broker in cluster["brokers"]]
+            found = await releases(self._admin._client, brokers)  # noqa: SLF001 - it has no question of its own
+            return LogDescription(
+                "kafka",
+                version=", ".join(release.name for release in found) or None,
+                brokers=len(brokers),
+                is_supported=all(release.is_supported for release in found),
+            )
 
         return await self._ask("the brokers were counted", ask)
 
