@@ -34,8 +34,8 @@ kafka: $(READY) ## Run a Kafka broker until Ctrl-C, for trying things out
 demo: $(READY) ## Run the whole of Tidelog over the files of this folder, embedded, and check the result
 	@$(BIN)/tidelog demo
 
-bench: $(READY) ## Measure throughput and latency; ARGS="--log embedded --log kafka://host:port"
-	@$(BIN)/python -m bench $(ARGS)
+bench: $(READY) ## Measure throughput and latency, embedded and on Kafka; ARGS="--log kafka://host:port --only drain"
+	@$(BIN)/python -m bench $(or $(ARGS),--log embedded --log kafka)
 
 torture: $(READY) ## Kill and stop everything for ten minutes on Kafka, then audit; ARGS="--seed N --seconds S"
 	@$(BIN)/python -m tests.torture $(ARGS)

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
 from rich.console import Console
+from tests.providers.kafka import prepare, running_kafka
+from tests.providers.kafka_jars import NoBroker
 
 from bench.figures import Figure, Reading
-from bench.installation import EMBEDDED
+from bench.installation import EMBEDDED, KAFKA
 from bench.machine import look
 from bench.measures import MEASURES, Load, OfTheRules
 from bench.report import Report, to_facts, to_json, to_table
@@ -33,7 +37,8 @@ def bench(
     log: Annotated[
         list[str] | None,
         typer.Option(
-            help=f"The address of a log, or '{EMBEDDED}'; repeat it to compare. Topics stay behind."
+            help=f"The address of a log, '{EMBEDDED}', or '{KAFKA}' for a broker as tests start it; repeat "
+            "it to compare. Topics stay behind."
         ),
     ] = None,
     repeat: Annotated[
@@ -44,8 +49,9 @@ def bench(
     """Measure Tidelog on this machine."""
     names = list(dict.fromkeys(map(str, only or MEASURES)))
     try:
-        report = asyncio.run(_take_all(names, log or [EMBEDDED], Load(jobs, concurrency), repeat))
-    except TidelogError as error:
+        with _addresses(log or [EMBEDDED]) as logs:
+            report = asyncio.run(_take_all(names, logs, Load(jobs, concurrency), repeat))
+    except (TidelogError, NoBroker) as error:
         _asides.print(f"No figures: {error}", style="red", markup=False)
         raise typer.Exit(1) from None
     except asyncio.CancelledError:
@@ -55,6 +61,18 @@ def bench(
     if json is not None:
         json.write_bytes(to_json(report))
         _asides.print(f"Written to {json}", markup=False)
+
+
+@contextmanager
+def _addresses(logs: list[str]) -> Iterator[list[str]]:
+    """The logs by their addresses; a broker that is asked for stands for the length of the block."""
+    if KAFKA not in logs:
+        yield logs
+        return
+    with TemporaryDirectory(prefix="tidelog-bench-") as folder:
+        prepare()
+        with running_kafka(Path(folder)) as broker:
+            yield [f"kafka://{broker.address}" if log == KAFKA else log for log in logs]
 
 
 async def _take_all(names: list[str], logs: list[str], load: Load, repeat: int) -> Report:

@@ -21,6 +21,8 @@ from tidelog.log.topics import Topics
 
 EMBEDDED = "embedded"
 """Stands for an address: the embedded log in a new temporary folder for each measure."""
+KAFKA = "kafka"
+"""Stands for an address: a broker from the first of the ways that tests have to one."""
 
 _START_SECONDS = 30.0
 

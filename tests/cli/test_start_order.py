@@ -90,12 +90,26 @@ def test_brokers_that_are_not_there_are_named_once(installation: Installation, r
     assert [line for line in process.said if "waiting" not in line and "INFO" not in line] == []
 
 
+def test_brokers_may_come_last(installation: Installation, own_kafka: Broker) -> None:
+    own_kafka.kill()
+    with ExitStack() as back:
+        back.callback(own_kafka.start)
+        with on_kafka(installation, own_kafka.address).start("engine") as engine:
+            engine.expect("waiting for the log")
+            back.close()
+            engine.expect("waiting for the topics")
+            engine.signal(signal.SIGTERM)
+            assert engine.end() == 0
+
+
 def test_commands_for_people_do_not_wait(installation: Installation) -> None:
     nowhere = on_kafka(installation, NOBODY)
     for command in (["init"], ["enqueue", "greet"], ["up", "shop:app"]):
         with nowhere.start(*command) as process:
             assert process.end() == 3
-            assert NOBODY in "".join(process.said)
+            assert process.said[-1].startswith(f"tidelog: kafka://{NOBODY} ")
+            # Only a role has a log: a command for people says it once, in its own words.
+            assert len(process.said) == 1 or command[0] == "up"
 
 
 def test_a_wrong_setting_is_not_waited_for(installation: Installation) -> None:

@@ -63,7 +63,7 @@ def _root(
 
     Exit codes: 0 done, 1 refused, 2 wrong use, 3 a service is not reachable.
     """
-    set_up_logging(log_level or LogLevel.WARNING)
+    set_up_logging(log_level or LogLevel.WARNING, is_brief=log_level is None)
 
 
 _PANELS: dict[str, dict[str, Callable[..., Coroutine[None, None, None] | None]]] = {

