@@ -83,6 +83,12 @@ async def watch(ctx: ObserverContext) -> None:
     job = await ctx.job()
     with open("watched.txt", "a") as file:
         print(job.job_id, job.payload_value, file=file)
+
+
+@app.observer("stuck", queue="sticky", timeout=0.1)
+async def stuck(ctx: ObserverContext) -> None:
+    open("stuck", "w").close()
+    time.sleep(1_000_000)  # on its event loop
 """
 """An application with jobs that succeed, fail, take long and read what others have found."""
 

@@ -15,11 +15,11 @@ from tidelog.log.topics import Topics
 from tidelog.observer.dead_letters import DeadLetter
 
 
-def status(installation: Installation) -> dict[str, object]:
-    """What `tidelog observers` says of the one observer."""
+def status(installation: Installation, observer_id: str = "watch") -> dict[str, object]:
+    """What `tidelog observers` says of one observer."""
     found = installation.json("observers")
     assert isinstance(found, dict)
-    [observer] = found["observers"]
+    [observer] = [one for one in found["observers"] if one["observer"] == observer_id]
     assert isinstance(observer, dict)
     return observer
 
@@ -51,6 +51,23 @@ def test_up_runs_observers_and_their_state_is_shown(running: Installation) -> No
     found = wait_for(running, {"observer": "watch", "lag_events": 0, "processes": 1, "dead_letters": 0})
     assert found["lag_seconds"] == 0
     assert "watch" in running.run("observers").stdout.splitlines()[-1]
+
+
+def test_an_observer_that_blocks_holds_up_nobody(running: Installation) -> None:
+    """Neither the engine nor the worker nor the other observer, although all of them are one process."""
+    assert running.run("enqueue", "greet", "--queue", "sticky", "--key", "blocks").exit_code == 0
+    deadline = time.monotonic() + SECONDS
+    while not (running.folder / "stuck").exists():
+        assert time.monotonic() < deadline
+    running.run(
+        "enqueue", "greet", "--key", "goes-on", "--payload", '{"name": "ann"}', "--queue", "greetings"
+    )
+    while "Succeeded" not in running.run("job", "greetings/goes-on").stdout:
+        assert time.monotonic() < deadline
+    wait_for(running, {"lag_events": 0})
+    blocked = status(running, "stuck")
+    assert (blocked["processes"], blocked["dead_letters"]) == (1, 0)
+    assert blocked["lag_events"] != 0
 
 
 def test_a_role_of_its_own_tells_what_happened_and_redrives(installation: Installation) -> None:

@@ -195,13 +195,16 @@ class PartitionsMachine(RuleBasedStateMachine):
             house.handled += 1
             self._decide(house, house.commands[house.handled - 1])
 
-    @rule(origin=ANY_PARTITION, destination=ANY_PARTITION)
-    def deliver_one(self, origin: int, destination: int) -> None:
+    @rule(origin=ANY_PARTITION, destination=ANY_PARTITION, times=st.integers(1, 2))
+    def deliver_one(self, origin: int, destination: int, times: int = 1) -> None:
+        """The next message, perhaps twice: to hear it again changes nothing."""
         channel = self.channels[origin, destination]
         if channel:
             house = self.houses[destination]
             until = len(house.commands) if house.handled < len(house.commands) else None
-            self._take(house, receive(house.state, decode_link(channel.popleft()), self.now, until=until))
+            raw = channel.popleft()
+            for _ in range(times):
+                self._take(house, receive(house.state, decode_link(raw), self.now, until=until))
 
     @rule(partition=ANY_PARTITION)
     def restart(self, partition: int) -> None:

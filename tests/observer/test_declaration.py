@@ -10,6 +10,7 @@ import pytest
 
 from tidelog import App, BadObserver, ObserverContext, Transition
 from tidelog.observer.errors import UnknownObserver
+from tidelog_events.instants import SECOND
 
 if TYPE_CHECKING:
     import tidelog as typed_only
@@ -45,6 +46,16 @@ async def takes_transition(transition: Transition) -> None:
 def test_a_wrong_declaration_is_refused(observer_id: str, options: dict[str, Any], words: str) -> None:
     with pytest.raises(BadObserver, match=words.replace("(", r"\(")):
         App().observer(observer_id, **options)(takes_transition)
+
+
+def test_what_is_not_said_is_the_contracts_default() -> None:
+    app = App()
+    app.observer("a")(takes_transition)
+    [definition] = app.observers
+    assert (definition.timeout, definition.start) == (30.0, "now")
+    assert not definition.retry.is_exhausted(9)
+    assert definition.retry.is_exhausted(10)
+    assert [definition.retry.delay_after(tries) // SECOND for tries in (1, 2, 3, 9)] == [2, 4, 8, 300]
 
 
 def test_two_observers_of_one_id_are_refused() -> None:

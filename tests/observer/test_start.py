@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from tests.engine.faults import FaultyLog
 from tests.engine.house import eventually
 from tests.observer.stage import TOPICS, Seen, Stage
 
+from tidelog.log.port import Log, Member
 from tidelog.observer.errors import ObserverRuns, UnknownObserver
 from tidelog.observer.seeking import seek
 
@@ -59,3 +62,50 @@ async def test_offsets_that_the_log_does_not_hold_are_an_alarm_and_no_reset(
     assert await seek(stage.log, TOPICS, "watch", "beginning") == {0: 0, 1: 0}
     async with stage.observing(seen.handler()):
         await eventually(lambda: seen.has("0-0"))
+
+
+class LateJoiner(Member):
+    """A member whose group shares anew, with somebody else, at the moment of its first commit."""
+
+    def __init__(self, member: Member, log: Log, group: str) -> None:
+        self._member = member
+        self._log = log
+        self._group = group
+        self.others: list[Member] = []
+
+    @property
+    def assignment(self) -> frozenset[int]:
+        return self._member.assignment
+
+    async def changed(self, *, timeout: float) -> bool:
+        return await self._member.changed(timeout=timeout)
+
+    async def committed(self, partition: int) -> int | None:
+        return await self._member.committed(partition)
+
+    async def commit(self, offsets: Mapping[int, int], *, timeout: float) -> None:
+        self.others.append(await self._log.join(self._group, TOPICS.transitions))
+        await eventually(lambda: len(self.assignment) == 1)
+        await self._member.commit(offsets, timeout=timeout)
+
+    async def close(self) -> None:
+        await self._member.close()
+
+
+class LogWithLateJoiner(FaultyLog):
+    def __init__(self, log: Log) -> None:
+        super().__init__(log, lambda _: None)
+
+    async def join(self, group: str, topic: str) -> Member:
+        return LateJoiner(await super().join(group, topic), self._log, group)
+
+
+async def test_a_process_that_starts_meanwhile_is_no_success(stage: Stage) -> None:
+    for events in stage.partitions:
+        await events.enqueued(2)
+    seen = Seen()
+    async with stage.observing(seen.handler()):
+        await eventually(lambda: len(seen) == 4)
+    with pytest.raises(ObserverRuns, match="was started meanwhile"):
+        await seek(LogWithLateJoiner(stage.log), TOPICS, "watch", "beginning")
+    assert sorted((await stage.committed()).values()) == [0, 2]

@@ -23,7 +23,7 @@ async def seek(log: Log, topics: Topics, observer_id: str, start: Start) -> dict
 
     Raises:
         UnknownObserver: none of that id has ever run here.
-        ObserverRuns: a process runs it.
+        ObserverRuns: a process runs it, or has begun to meanwhile; then perhaps not all offsets are set.
         LogUnavailable: the log does not answer.
     """
     group = await group_of(log, topics, observer_id)
@@ -37,6 +37,12 @@ async def seek(log: Log, topics: Topics, observer_id: str, start: Start) -> dict
     try:
         await _until_assigned(member, observer_id, len(offsets))
         await member.commit(offsets, timeout=_COMMIT_SECONDS)
+        # What a process that has joined just now was given is left out of the commit without a word.
+        if any([await member.committed(partition) != offset for partition, offset in offsets.items()]):
+            raise ObserverRuns(
+                f"The observer {observer_id!r} was started meanwhile, and goes on where it was in some "
+                "partitions: stop it, and say again where it is to go on."
+            )
     finally:
         await member.close()
     return offsets
