@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from tests.core import playing
+from tests.core.schedule_witness import EVERY
 from tests.core.witness import Witness
 
 from tidelog.core.changelog import InputPositions, position_change, restore, take_changes
@@ -28,7 +29,7 @@ from tidelog_events.parsing import parse_command
 from tidelog_events.record import RECORD_FIELDS
 from tidelog_events.replies import EnqueueReply, Result
 from tidelog_events.states import DependencyMode, JobState
-from tidelog_events.transitions import Cancelled, JobTransition, Purged, Released, Transition
+from tidelog_events.transitions import Cancelled, Enqueued, JobTransition, Purged, Released, Transition
 
 PARTITIONS = 3
 QUEUES = ["a", "b", "f"]
@@ -84,6 +85,8 @@ class PartitionsMachine(RuleBasedStateMachine):
         }
         self.sent = 0
         self.answers: dict[str, int] = {}
+        self.accepted: set[str] = set()
+        self.born: set[str] = set()
         self.sent_before: dict[str, set[str]] = {}
         self.job_of: dict[str, str] = {}
         self.enqueued: set[str] = set()
@@ -188,6 +191,21 @@ class PartitionsMachine(RuleBasedStateMachine):
         self._decide(house, playing.pause(queue) if pause else playing.resume(queue))
         self._decide(house, playing.limit(queue, bound))
 
+    @rule(
+        queue=ANY_QUEUE,
+        cron=st.sampled_from(list(EVERY)),
+        catch_up=st.sampled_from(["Skip", "Coalesce"]),
+        no_overlap=st.booleans(),
+    )
+    def put_schedule(self, queue: str, cron: str, catch_up: str, no_overlap: bool) -> None:
+        schedule = playing.put_schedule(f"{queue}/s", cron, catch_up=catch_up, no_overlap=no_overlap)
+        self._decide(self._home(f"{queue}/s"), schedule)
+
+    @rule(queue=ANY_QUEUE, is_removed=st.booleans())
+    def trigger_or_remove_schedule(self, queue: str, is_removed: bool) -> None:
+        command = playing.remove_schedule(f"{queue}/s") if is_removed else playing.trigger(f"{queue}/s")
+        self._decide(self._home(f"{queue}/s"), command)
+
     @rule(partition=ANY_PARTITION)
     def handle_one(self, partition: int) -> None:
         house = self.houses[partition]
@@ -272,6 +290,10 @@ class PartitionsMachine(RuleBasedStateMachine):
     # What must hold
 
     def _event(self, event: Transition) -> None:
+        if isinstance(event, Enqueued) and event.cause_command_id in self.job_of:
+            assert event.cause_command_id not in self.born, "a command bears one job"
+            assert event.job_id == self.job_of[event.cause_command_id]
+            self.born.add(event.cause_command_id)
         match event:
             case Purged():
                 self.purged.add(event.job_id)
@@ -294,6 +316,9 @@ class PartitionsMachine(RuleBasedStateMachine):
         if not isinstance(answer, EnqueueReply) or answer.command_id is None:
             return
         self.answers[answer.command_id] = self.answers.get(answer.command_id, 0) + 1
+        if answer.result is Result.OK:
+            self.accepted.add(answer.command_id)
+        assert (answer.command_id in self.accepted) is (answer.command_id in self.born), "accepted is present"
         if answer.result is Result.UNKNOWN_PARENT:
             assert answer.message is not None
             unknown = answer.message.split()[4]
@@ -320,6 +345,7 @@ class PartitionsMachine(RuleBasedStateMachine):
 
     def _check_rest(self) -> None:
         assert all(count == 1 for count in self.answers.values())
+        assert self.accepted == self.born
         for house in self.houses:
             assert not house.state.admissions
             assert not house.state.late_edges
