@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from tests.core import playing
 from tests.core.schedule_witness import EVERY
-from tests.core.witness import Witness
+from tests.core.witness import Life, Witness
 
 from tidelog.core.changelog import InputPositions, position_change, restore, take_changes
 from tidelog.core.decide import answer_late_links, decide, end_parked_waits, fire_timers, receive
@@ -39,6 +39,7 @@ RETENTION = Retention(Micros(20 * SECOND), Micros(10 * SECOND), Micros(30 * SECO
 ANY_JOB = st.sampled_from(JOB_IDS)
 ANY_PARTITION = st.sampled_from(range(PARTITIONS))
 ANY_QUEUE = st.sampled_from(QUEUES)
+ORDERS = ["pause", "resume", "limit", "no limit", "put", "trigger", "remove"]
 OUTCOMES: st.SearchStrategy[dict[str, Json]] = st.sampled_from(
     [
         {"outcome": "Success", "output": 7, "add_tags": ["done"]},
@@ -93,6 +94,10 @@ class PartitionsMachine(RuleBasedStateMachine):
         self.excused: set[str] = set()  # refused or purged at some time, or pending, which others may outwait
         self.purged: set[str] = set()
         self.ended: dict[str, JobState] = {}
+        self.lives: dict[JobId, Life] = {}
+        self.needed: dict[
+            JobId, set[Life]
+        ] = {}  # by jobs that have not ended: their parents, as they were then
         self.ended_once: set[str] = set()  # an edge stays resolved, also when its parent is requeued
 
     # What happens
@@ -132,11 +137,22 @@ class PartitionsMachine(RuleBasedStateMachine):
         job_id=ANY_JOB,
         picks=st.lists(st.integers(0, 11), min_size=1, max_size=3),
         mode=st.sampled_from(list(DependencyMode)),
+        at_once=st.booleans(),
     )
-    def enqueue_below(self, job_id: str, picks: list[int], mode: DependencyMode) -> None:
+    def enqueue_below(self, job_id: str, picks: list[int], mode: DependencyMode, at_once: bool) -> None:
         """A job whose parents are there, or at least on their way."""
         there = sorted({str(c["job_id"]) for house in self.houses for c in house.commands} - {job_id})
         self.enqueue(job_id, [there[pick % len(there)] for pick in picks] if there else [], mode)
+        if at_once:
+            self._hear_everything()
+
+    @rule(parent=ANY_JOB, child=ANY_JOB, mode=st.sampled_from(list(DependencyMode)))
+    def grow_a_family(self, parent: str, child: str, mode: DependencyMode) -> None:
+        """A parent that ends well, and a child that lives on."""
+        self.enqueue(parent, [], mode)
+        self.enqueue(child, [parent], mode)
+        self._hear_everything()
+        self.work_one(queue_of(JobId(parent)), succeeds=True)
 
     @rule(queue=ANY_QUEUE)
     def end_all(self, queue: str) -> None:
@@ -185,26 +201,27 @@ class PartitionsMachine(RuleBasedStateMachine):
             row = playing.lease(record.job_id, record.attempt)
             self._decide(house, playing.heartbeat(str(record.lease_owner), row, lease_seconds=40))
 
-    @rule(queue=ANY_QUEUE, pause=st.booleans(), bound=st.sampled_from([None, 1]))
-    def control(self, queue: str, pause: bool, bound: int | None) -> None:
-        house = self._home(f"{queue}/0")
-        self._decide(house, playing.pause(queue) if pause else playing.resume(queue))
-        self._decide(house, playing.limit(queue, bound))
-
     @rule(
         queue=ANY_QUEUE,
+        orders=st.lists(st.sampled_from(ORDERS), min_size=1, max_size=2),
         cron=st.sampled_from(list(EVERY)),
         catch_up=st.sampled_from(["Skip", "Coalesce"]),
         no_overlap=st.booleans(),
     )
-    def put_schedule(self, queue: str, cron: str, catch_up: str, no_overlap: bool) -> None:
-        schedule = playing.put_schedule(f"{queue}/s", cron, catch_up=catch_up, no_overlap=no_overlap)
-        self._decide(self._home(f"{queue}/s"), schedule)
-
-    @rule(queue=ANY_QUEUE, is_removed=st.booleans())
-    def trigger_or_remove_schedule(self, queue: str, is_removed: bool) -> None:
-        command = playing.remove_schedule(f"{queue}/s") if is_removed else playing.trigger(f"{queue}/s")
-        self._decide(self._home(f"{queue}/s"), command)
+    def steer(self, queue: str, orders: list[str], cron: str, catch_up: str, no_overlap: bool) -> None:
+        """Operators and schedules. They are one rule, or they would crowd out the families."""
+        house, schedule_id = self._home(f"{queue}/0"), f"{queue}/s"
+        commands = {
+            "pause": playing.pause(queue),
+            "resume": playing.resume(queue),
+            "limit": playing.limit(queue, 1),
+            "no limit": playing.limit(queue, None),
+            "put": playing.put_schedule(schedule_id, cron, catch_up=catch_up, no_overlap=no_overlap),
+            "trigger": playing.trigger(schedule_id),
+            "remove": playing.remove_schedule(schedule_id),
+        }
+        for order in orders:
+            self._decide(house, commands[order])
 
     @rule(partition=ANY_PARTITION)
     def handle_one(self, partition: int) -> None:
@@ -243,9 +260,7 @@ class PartitionsMachine(RuleBasedStateMachine):
     @rule()
     def settle(self) -> None:
         """Handle and deliver everything; then nobody may be left waiting for what will not come."""
-        for house in self.houses:
-            self._handle_all(house)
-        self._deliver_all()
+        self._hear_everything()
         while any(house.state.admissions for house in self.houses):
             # Pending jobs that have named each other give up, and who stood behind one begins to wait.
             answered = len(self.answers)
@@ -253,6 +268,11 @@ class PartitionsMachine(RuleBasedStateMachine):
             self._deliver_all()
             assert len(self.answers) > answered
         self._check_rest()
+
+    def _hear_everything(self) -> None:
+        for house in self.houses:
+            self._handle_all(house)
+        self._deliver_all()
 
     def _deliver_all(self) -> None:
         while any(self.channels.values()):
@@ -294,6 +314,7 @@ class PartitionsMachine(RuleBasedStateMachine):
             assert event.cause_command_id not in self.born, "a command bears one job"
             assert event.job_id == self.job_of[event.cause_command_id]
             self.born.add(event.cause_command_id)
+        self._check_parents_are_kept(event)
         match event:
             case Purged():
                 self.purged.add(event.job_id)
@@ -310,6 +331,21 @@ class PartitionsMachine(RuleBasedStateMachine):
                     del self.ended[event.job_id]
                 if isinstance(event, Cancelled) and event.terminal_cause.startswith("parent-failure:"):
                     assert event.terminal_cause.removeprefix("parent-failure:") in set(JobState)
+
+    def _check_parents_are_kept(self, event: Transition) -> None:
+        """On whatever partition. A job that was requeued holds only what was still there."""
+        match event:
+            case Enqueued() if not event.state.is_terminal:
+                self.needed[event.job_id] = {self.lives[parent] for parent in event.parents}
+            case JobTransition() if event.state.is_terminal:
+                self.needed.pop(event.job_id, None)
+            case Purged():
+                gone = self.lives.pop(event.job_id)
+                assert not any(gone in lives for lives in self.needed.values()), (
+                    "a parent that is needed is kept"
+                )
+        if isinstance(event, Enqueued):
+            self.lives[event.job_id] = (event.job_id, event.sequence)
 
     def _answer(self, output: Addressed) -> None:
         answer = output.answer
