@@ -86,7 +86,7 @@ class Stage:
     def tell(self, *events: Event) -> None:
         """Something happens (or nothing does); what the driver wants done and sent is kept."""
         self.actions = self.driver.step([*self._appended(), *events], self.now)
-        self.sent = self.driver.take_commands(self.now)
+        self.sent = self.driver.take_commands()
         for outgoing in self.sent:
             self.on_its_way.append(outgoing.command_id)
             parsed = parse_command(_object(outgoing))
@@ -105,7 +105,7 @@ class Stage:
         """Time passes, with every wake on its way, as the pump would do it."""
         end = self.now + seconds
         sent, actions = [], []
-        while (wake := self.driver.next_wake(self.now)) <= end:
+        while (wake := self.driver.next_wake()) <= end:
             assert wake >= self.now, "a wake that lies behind would spin"
             self.now = max(wake, self.now)
             self.tell()

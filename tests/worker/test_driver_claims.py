@@ -39,6 +39,21 @@ def test_a_claim_that_comes_back_empty_at_once_does_not_spin() -> None:
     assert len(stage.claims) == 1
 
 
+def test_a_worker_whose_claims_do_not_wait_asks_ten_times_a_second_and_no_more() -> None:
+    stage = Stage(wait=0.0)
+    answered = 0
+    open_claims = list(stage.claims)
+    for _ in range(100):
+        stage.later(0.005)
+        open_claims += stage.claims
+        while open_claims:
+            stage.granted(open_claims.pop())
+            answered += 1
+            open_claims += stage.claims
+            assert answered <= 6, "half a second"
+    assert answered >= 5
+
+
 def test_the_parked_claims_of_an_idle_worker_leave_most_of_a_lease() -> None:
     stage = Stage(lease=4.0, wait=5.0)
     assert stage.claim().wait_seconds == 1 * SECOND

@@ -14,10 +14,10 @@ def test_an_idle_worker_takes_its_parked_claim_back_and_is_done() -> None:
     stage.tell(Drain(30.0))
     withdrawal = stage.claim()
     assert (withdrawal.max_jobs, withdrawal.wait_seconds) == (1, 0)
-    assert not stage.driver.is_done(stage.now)
+    assert not stage.driver.is_done()
     stage.granted(parked)
     stage.granted(withdrawal)
-    assert stage.driver.is_done(stage.now)
+    assert stage.driver.is_done()
     assert not stage.claims
 
 
@@ -31,9 +31,9 @@ def test_what_is_granted_while_draining_is_given_back() -> None:
     assert rows(stage.reports) == [("q/a", "Returned")]
     report = stage.reports[0]
     stage.granted(withdrawal)
-    assert not stage.driver.is_done(stage.now)
+    assert not stage.driver.is_done()
     stage.reported(report)
-    assert stage.driver.is_done(stage.now)
+    assert stage.driver.is_done()
 
 
 def test_running_jobs_finish_within_the_grace_while_heartbeats_go_on() -> None:
@@ -51,12 +51,12 @@ def test_running_jobs_finish_within_the_grace_while_heartbeats_go_on() -> None:
             stage.renewed(beat)
         assert not stage.stops
         assert not stage.claims
-        assert not stage.driver.is_done(stage.now)
+        assert not stage.driver.is_done()
     stage.ended(grant)
     assert rows(stage.reports) == [("q/a", "Success")]
-    assert not stage.driver.is_done(stage.now), "the outcome is not acknowledged yet"
+    assert not stage.driver.is_done(), "the outcome is not acknowledged yet"
     stage.reported(stage.reports[0])
-    assert stage.driver.is_done(stage.now)
+    assert stage.driver.is_done()
 
 
 def test_a_cancel_request_reaches_a_handler_while_draining() -> None:
@@ -92,8 +92,20 @@ def test_what_is_left_after_the_grace_is_stopped_and_given_back() -> None:
     stage.later(0.5)
     assert rows(stage.reports) == [("q/stuck", "Returned")]
     stage.reported(stage.reports[0])
-    assert stage.driver.is_done(stage.now)
+    assert stage.driver.is_done()
     assert stage.driver.left_behind() == ["q/stuck"]
+
+
+def test_the_end_of_the_grace_is_not_slept_through_when_it_comes_after_the_last_step() -> None:
+    stage = Stage()
+    stage.running("a")
+    stage.tell(Drain(2.0))
+    end = stage.now + 2.0
+    stage.now = end - 0.001
+    stage.tell()
+    assert not stage.stops
+    stage.now = end + 0.001  # the pump asks when it has done what the step said
+    assert stage.driver.next_wake() == end
 
 
 def test_a_handler_that_finishes_while_it_is_stopped_has_succeeded() -> None:
@@ -109,18 +121,18 @@ def test_the_end_is_bounded_although_no_engine_answers() -> None:
     stage.running("a")
     stage.tell(Drain(2.0))
     stage.later(7.4)
-    assert not stage.driver.is_done(stage.now)
+    assert not stage.driver.is_done()
     stage.later(0.2)
-    assert stage.driver.is_done(stage.now)
+    assert stage.driver.is_done()
 
 
 def test_a_parked_claim_that_does_not_come_back_is_not_waited_for_long() -> None:
     stage = Stage()
     stage.tell(Drain(30.0))
     stage.later(1.9)
-    assert not stage.driver.is_done(stage.now)
+    assert not stage.driver.is_done()
     stage.later(0.2)
-    assert stage.driver.is_done(stage.now)
+    assert stage.driver.is_done()
 
 
 def test_a_second_wish_to_stop_can_only_shorten_the_grace() -> None:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import logging
+from itertools import count
 
 import pytest
-from tests.worker.stage import PARTITIONS, Stage, command_id, key_of, rows
+from tests.worker.grants import granted
+from tests.worker.stage import PARTITIONS, WORKER, Stage, command_id, key_of, rows
 
 from tidelog.worker.dispatch import Strict
 from tidelog.worker.messages import Answered, Ended, NotSent
 from tidelog.worker.outcomes import succeeded
+from tidelog.worker.reports import Reports
 from tidelog_events.bounds import MAX_OUTPUT_BYTES
 from tidelog_events.commands import Report
-from tidelog_events.identity import Partition, partition_of
+from tidelog_events.identity import ClientId, CommandId, JobId, Partition, partition_of
 from tidelog_events.identity import Sequence as EventSequence
 from tidelog_events.replies import InvalidReply, Result, RowResult
 
@@ -51,6 +54,25 @@ def test_rows_of_a_report_live_on_one_partition() -> None:
     for report in stage.reports:
         assert len({partition_of(row.job_id.split("/")[0], PARTITIONS) for row in report.outcomes}) == 1
     assert len(rows(stage.reports)) == 5
+
+
+def test_a_partition_that_always_has_outcomes_does_not_hold_up_those_of_another_one() -> None:
+    ids = (CommandId(f"c-{number}") for number in count())
+    reports = Reports(WORKER, ClientId("client"), PARTITIONS, lambda: next(ids))
+
+    def end(queue: str, *keys: str) -> None:
+        for key in keys:
+            row = succeeded(granted(JobId(f"{queue}/{key}"), 1), b"1")
+            reports.add(row, give_up_at=100.0)
+
+    def taken() -> list[tuple[str, str]]:
+        return rows([sent.command for sent in reports.take(0.0, 2) if isinstance(sent.command, Report)])
+
+    end("q1", "a", "b", "c")
+    end("q2", "z")
+    assert taken() == [("q1/a", "Success"), ("q1/b", "Success")]
+    end("q1", "d", "e")
+    assert ("q2/z", "Success") in taken()
 
 
 def test_large_outcomes_are_spread_over_several_reports() -> None:

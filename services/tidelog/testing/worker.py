@@ -112,7 +112,7 @@ class VirtualWorker:
         """When it has something to do although nothing happened; None when never."""
         due = [due for queue in self._held if (due := self._engine.next_due(queue)) is not None]
         if not self._driver.is_idle:
-            wake = min([self._driver.next_wake(self._clock()), *(held.until for held in self._held.values())])
+            wake = min([self._driver.next_wake(), *(held.until for held in self._held.values())])
             if wake < inf:
                 due.append(self._instant_of(wake))
         return min((instant for instant in due if instant > self._engine.now), default=None)
@@ -154,7 +154,7 @@ class VirtualWorker:
 
     def _say(self) -> bool:
         now = self._clock()
-        outgoing = self._driver.take_commands(now)
+        outgoing = self._driver.take_commands()
         for each in outgoing:
             if isinstance(each.command, Claim) and each.command.wait_seconds:
                 self._held[each.queue] = _HeldClaim(each.command, now + each.command.wait_seconds / SECOND)
@@ -184,7 +184,7 @@ class VirtualWorker:
         ):
             return False
         now = self._clock()
-        turn = min([self._driver.next_wake(now), *(held.until for held in self._held.values())])
+        turn = min([self._driver.next_wake(), *(held.until for held in self._held.values())])
         if not now < turn < inf:
             return False
         self._stood_still = Micros(self._stood_still - from_seconds(turn - now) - 1)

@@ -30,7 +30,8 @@ _MEMORY_SECONDS = 120.0
 _TURN_SECONDS = 0.25
 _BELIEF_SECONDS = 0.1
 _REST_SECONDS = 0.1
-"""Before a queue is asked again whose parked claim came back at once and empty: never a hot loop."""
+"""Before a queue is asked again whose claim came back at once and empty, as all do of a worker that is not to
+let them wait: never a hot loop."""
 _TROUBLE_SECONDS = 0.5
 """Before a queue is asked again after a claim was refused or could not be sent."""
 
@@ -130,7 +131,8 @@ class Claims:
         if not was_given_up:
             queue = claim.queue
             queue.has_backlog = self._left_over(reply)
-            if not reply.jobs and now < claim.sent_at + claim.wait_seconds / 2:
+            came_at_once = not self._wait_seconds or now < claim.sent_at + claim.wait_seconds / 2
+            if not reply.jobs and came_at_once:
                 queue.rests_until = now + _REST_SECONDS
         return claim.sent_at
 

@@ -1,7 +1,9 @@
 """The worker's brain, without I/O and without a clock: what to claim, renew, report and stop.
 
-It is told what happened (`step`) and asked what to send (`take_commands`); time is an argument. Reports and
-the claims for the slots that they freed go out together, so a busy worker costs about two records per batch.
+It is told what happened, and when (`step`), and then asked what to send (`take_commands`) and when to call
+again (`next_wake`). Both answer as of that step: with a later time something could fall due in between, and
+would be passed over by the one and no longer be due to the other. Reports and the claims for the slots that
+they freed go out together, so a busy worker costs about two records per batch.
 
 The rules it keeps are those of the project's contract, section 3: each claim is answered once, perhaps in
 pieces; every row carries `lease`; rows of one command live on one partition; a lease that is lost is never
@@ -111,6 +113,7 @@ class Driver:
         self._reports = Reports(config.worker_id, config.reply_to, partitions, self._next_id)
         self._held: dict[LeaseKey, HeldLease] = {}
         self._looks_at = inf
+        self._now = -inf
         self._newest: dict[JobId, LeaseKey] = {}
         self._occupied = 0
         self._actions: list[Action] = []
@@ -134,18 +137,20 @@ class Driver:
 
     def step(self, events: Iterable[Event], now: float) -> list[Action]:
         """Take what happened, and what the time brings about. Returns what handlers are to be told."""
+        self._now = now
         for event in events:
             self._take(event, now)
         self._pass_time(now)
         actions, self._actions = self._actions, []
         return actions
 
-    def take_commands(self, now: float) -> list[Outgoing]:
+    def take_commands(self) -> list[Outgoing]:
         """What to send now, as one batch. Call it when the last batch has been handed to the log.
 
         A large pool goes in two halves, one batch after the other: while the handlers of one half run, the
         engine decides the other. As a whole each side would only ever wait for the other one.
         """
+        now = self._now
         beats = self._beats.take(self._held.values(), now) if now >= self._looks_at else []
         if self.is_draining:
             asks = self._claims.withdraw(now)
@@ -154,8 +159,9 @@ class Driver:
             asks = self._claims.plan(free, self._portion, now)
         return [*beats, *self._reports.take(now, self._portion), *map(self._claim, asks)]
 
-    def next_wake(self, now: float) -> float:
-        """When to call again although nothing happened; infinity when never."""
+    def next_wake(self) -> float:
+        """When to call `step` again although nothing happened; infinity when never."""
+        now = self._now
         if now >= self._looks_at:
             self._looks_at = min(map(self._due_at, self._held.values()), default=inf)
         wake = min(self._looks_at, self._claims.next_wake(now), self._reports.next_wake())
@@ -182,14 +188,14 @@ class Driver:
         """
         self._looks_at = min(self._looks_at, self._due_at(lease))
 
-    def is_done(self, now: float) -> bool:
+    def is_done(self) -> bool:
         """Whether a stop was asked for and nothing is left to do, or the time for it is over."""
         if not self.is_draining:
             return False
-        if now >= self._closes_at:
+        if self._now >= self._closes_at:
             return True
         is_idle = all(lease.phase is not Phase.RUNNING for lease in self._held.values())
-        no_grant_can_come = self._claims.is_settled or now >= self._drain_from + WITHDRAW_SECONDS
+        no_grant_can_come = self._claims.is_settled or self._now >= self._drain_from + WITHDRAW_SECONDS
         return is_idle and self._reports.is_empty and no_grant_can_come
 
     def left_behind(self) -> list[JobId]:

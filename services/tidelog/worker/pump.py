@@ -130,20 +130,19 @@ class Pump:
                 sending = None
             for action in driver.step(self._taken(), time.monotonic()):
                 _perform(action, runner)
-            if sending is None and (batch := driver.take_commands(time.monotonic())):
+            if sending is None and (batch := driver.take_commands()):
                 sending = asyncio.create_task(sender.send(batch), name="tidelog worker send")
                 sending.add_done_callback(lambda _: self._wake.set())
-            now = time.monotonic()
-            if sending is None and driver.is_done(now):
+            if sending is None and driver.is_done():
                 return
             if reading.done():
                 reading.result()
-            await self._wait(driver.next_wake(now) - now, _BUSY_SECONDS if sending is not None else 0.0)
+            await self._wait(driver.next_wake(), _BUSY_SECONDS if sending is not None else 0.0)
 
-    async def _wait(self, seconds: float, least: float) -> None:
-        """Until something happens or the time has passed."""
+    async def _wait(self, wake: float, least: float) -> None:
+        """Until something happens or that time has come, and so many seconds have passed at least."""
         try:
-            async with asyncio.timeout(max(seconds, least)):
+            async with asyncio.timeout(max(wake - time.monotonic(), least)):
                 await self._wake.wait()
         except TimeoutError:
             return

@@ -92,11 +92,11 @@ class Reports:
         outgoing: list[Outgoing] = []
         for partition, rows in list(self._waiting.items()):
             outgoing += [self._send(batch, now) for batch in _batches(rows[:most])]
+            del self._waiting[partition]
             if most < len(rows):
-                self._waiting[partition] = rows[most:]
+                self._waiting[partition] = rows[most:]  # behind the others: they come first next time
                 break
             most -= len(rows)
-            del self._waiting[partition]
         outgoing += [self._send([row], now) for row in self._alone]
         self._alone = []
         for sent in self._sent.values():
