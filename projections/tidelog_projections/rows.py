@@ -227,7 +227,7 @@ QUEUE_COLUMNS: Final = (
     ("paused", "boolean"),
     ("paused_at", "timestamptz"),
     ("paused_by", "text"),
-    ("concurrency_limit", "integer"),
+    ("concurrency_limit", "bigint"),
     ("updated_at", "timestamptz"),
     ("sequence", "bigint"),
 )

@@ -6,6 +6,7 @@ import pytest
 from tests.projection.story import PARTITION, Story, batch_of
 from tests.projection.tables import Tables
 
+from tidelog_events.bounds import MAX_CONCURRENCY_LIMIT
 from tidelog_events.identity import JobId
 from tidelog_events.instants import parse_instant
 from tidelog_events.jsontext import Json, loads
@@ -42,6 +43,13 @@ async def test_a_nul_is_shown_in_every_text_column(projection: Projection, table
     # Filters find what was stored, by the text that the user sent.
     assert len((await projection.jobs(wire_name="na\0me")).jobs) == 1
     assert len((await projection.jobs(any_tag=[("ke\0y", "va\0lue")])).jobs) == 1
+
+
+async def test_the_largest_concurrency_limit_is_kept(projection: Projection) -> None:
+    story = Story()
+    story.do("set_concurrency_limit", queue="default", limit=MAX_CONCURRENCY_LIMIT)
+    await projection.apply(batch_of(story.events))
+    assert (await projection.queues())[0].settings.concurrency_limit == MAX_CONCURRENCY_LIMIT
 
 
 async def test_a_tag_that_comes_again_is_still_one_tag(projection: Projection) -> None:
