@@ -11,6 +11,9 @@ from tests.integration import console
 from tests.integration.outsider import Commander, Events, Feed, Inbox, Json
 from tests.integration.site import PARTITIONS, QUEUES, Site
 
+CODECS = ("gzip", "snappy", "lz4", "zstd")
+"""All that Kafka has."""
+
 
 def new_key() -> str:
     return uuid4().hex
@@ -74,6 +77,16 @@ def test_what_another_partitioner_misplaces_is_sent_on(site: Site, inbox: Inbox,
         landed = {queue: commander.send(greeting(queue, keys[queue], inbox), key=queue) for queue in QUEUES}
     homes = homes_of(keys, inbox)
     assert landed != homes, "the partitioners agree about these queues: nothing is shown"
+    assert_ran_once(events, {f"{queue}/{key}": homes[queue] for queue, key in keys.items()})
+
+
+def test_commands_may_be_compressed_in_any_way(site: Site, inbox: Inbox, events: Events) -> None:
+    """One that an engine could not read would hold up its partition for ever."""
+    keys = {queue: f"{new_key()}-{'z' * 60}" for queue in QUEUES[: len(CODECS)]}  # worth compressing
+    for (queue, key), codec in zip(keys.items(), CODECS, strict=True):
+        with Commander(site.brokers, site.prefix, **{"compression.type": codec}) as commander:
+            commander.send(greeting(queue, key, inbox), key=queue)
+    homes = homes_of(keys, inbox)
     assert_ran_once(events, {f"{queue}/{key}": homes[queue] for queue, key in keys.items()})
 
 

@@ -124,8 +124,9 @@ class Producer:
     def _job(self, queue: str, kind: Kind, parents: Sequence[NewJob] = ()) -> NewJob:
         self._made += 1
         handler = kind if kind in {Kind.THREADED, Kind.FLAKY, Kind.DOOMED} else Kind.STEADY
-        # Most are short; some are longer than a lease, so that faults meet leases that are being renewed.
-        seconds = self._rng.uniform(0, 0.05) if self._rng.random() < 0.93 else self._rng.uniform(1, 4)
+        # Most are short. Some are longer than a lease, so that faults meet leases that are being renewed, and
+        # enough of them that a worker that is killed dies in the middle of a few.
+        seconds = self._rng.uniform(0, 0.05) if self._rng.random() < 0.7 else self._rng.uniform(1, 4)
         return NewJob(
             handler.value,
             {"seconds": round(seconds, 3)},
