@@ -111,8 +111,8 @@ class KafkaTopics:
         return [name for name in by_name if name not in counts]
 
     async def _create(self, specs: Sequence[TopicSpec]) -> list[str]:
-        cluster = await self._ask("the brokers were counted", self._admin.describe_cluster)
-        factor, min_insync = self._replication.for_brokers(len(cluster["brokers"]))
+        brokers = await self._ask("the brokers were counted", self._count_brokers)
+        factor, min_insync = self._replication.for_brokers(brokers)
         new = [
             NewTopic(
                 spec.name, spec.partitions, factor, topic_configs=_configuration(spec) | _safety(min_insync)
@@ -136,6 +136,12 @@ class KafkaTopics:
 
         await self._ask("topics were created", create)
         return created
+
+    async def _count_brokers(self) -> int:
+        brokers = (await self._admin.describe_cluster())["brokers"]
+        if not brokers:  # the one that answers is not back in the cluster yet
+            raise LeaderNotAvailableError("the cluster has no broker")
+        return len(brokers)
 
     async def _describe(self, names: Sequence[str]) -> dict[str, int]:
         """The partition counts of those that exist, and whose partitions all have a leader."""
