@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import time
+from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
 import asyncpg
+from confluent_kafka import Producer
 from tests.cli.running import SECONDS, Installation, Process
-from tests.integration.outsider import Commander, Inbox, Worker
-from tests.integration.site import Site
+from tests.integration.outsider import Commander, Inbox, Worker, murmur2
+from tests.integration.site import PARTITIONS, Site
+from tests.language.samples import LIFE
+
+from tidelog_events.codec import encode_transition
+from tidelog_events.identity import JobId, QueueName
+from tidelog_events.instants import SECOND, Instant
+from tidelog_events.transitions import Enqueued
 
 COUNTS = """
     SELECT wire_name, sum(enqueued)::int, sum(started)::int, sum(succeeded)::int, sum(failed)::int,
@@ -48,10 +57,31 @@ async def _until(site: Site, queue: str, expected: list[Row], role: Process) -> 
         await connection.close()
 
 
+def write_and_abort(site: Site, queue: str) -> None:
+    """A birth that never was, in a transaction that is given up: an engine may die in the middle of one."""
+    sample = LIFE[0]
+    assert isinstance(sample, Enqueued)
+    event = replace(
+        sample,
+        at=Instant(int(time.time()) * SECOND),
+        job_id=JobId(f"{queue}/ghost"),
+        queue=QueueName(queue),
+        wire_name="ghost",
+    )
+    producer = Producer({"bootstrap.servers": site.brokers, "transactional.id": f"ghost-{uuid4().hex}"})
+    producer.init_transactions()
+    producer.begin_transaction()
+    partition = murmur2(queue.encode()) % PARTITIONS
+    producer.produce(site.topic("transitions"), encode_transition(event), partition=partition)
+    producer.flush()
+    producer.abort_transaction()
+
+
 async def test_what_happens_is_counted_and_a_restart_counts_on(
     site: Site, commander: Commander, inbox: Inbox
 ) -> None:
     shop = Shop(commander, inbox)
+    write_and_abort(site, shop.queue)
     shop.sell("parcel", "Success", output=1)
     shop.sell("letter", "Failure", error="lost", next_due=None)
     with site.installation.start("stats") as role:
