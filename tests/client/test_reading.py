@@ -9,7 +9,7 @@ import pytest
 from tests.client.core_engine import PARTITIONS, TOPICS, CoreEngine, ProbedLog, until
 
 from tidelog.client.client import Client
-from tidelog.client.errors import NoProjection, ProjectionBehind, WaitTimeout
+from tidelog.client.errors import ClientClosed, NoProjection, ProjectionBehind, WaitTimeout
 from tidelog_events.identity import JobId, Partition, QueueName, ScheduleId, Sequence, partition_of, queue_of
 from tidelog_events.record import JobRecord
 from tidelog_events.schedule_record import SCHEDULE_FIELDS
@@ -158,6 +158,21 @@ async def test_postgres_is_opened_once_and_only_for_reads(
         await client.enqueue("x")
         assert table.opened == 0
         await asyncio.gather(*(client.get("b/c") for _ in range(5)))
+    assert (table.opened, table.closed) == (1, 1)
+
+
+async def test_a_client_that_is_closed_leaves_no_connection_behind(
+    log: ProbedLog, engine: CoreEngine, table: Table
+) -> None:
+    table.engine = engine
+    table.caught_up.set()
+    async with Client.open(log, TOPICS, projection=table.open) as client:
+        getting = asyncio.create_task(client.get("b/c"))
+        await until(lambda: table.opened == 1)
+    await asyncio.wait([getting])
+    assert (table.opened, table.closed) == (1, 1)
+    with pytest.raises(ClientClosed, match="reads nothing"):
+        await client.get("b/c")
     assert (table.opened, table.closed) == (1, 1)
 
 

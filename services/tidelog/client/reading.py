@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
-from tidelog.client.errors import NoProjection, ProjectionBehind, WaitTimeout
+from tidelog.client.errors import ClientClosed, NoProjection, ProjectionBehind, WaitTimeout
 from tidelog_events.identity import JobId, Partition, QueueName, ScheduleId, Sequence
 from tidelog_events.record import JobRecord
 from tidelog_events.schedule_view import ScheduleView
@@ -88,6 +88,7 @@ class JobReader:
         self._positions = positions
         self._opening = asyncio.Lock()
         self._projection: Projection | None = None
+        self._is_closed = False
 
     async def get(self, job_id: JobId, partition: Partition, *, timeout: float) -> JobRecord | None:
         """A job, not older than the last answer that this client had from its partition.
@@ -133,8 +134,10 @@ class JobReader:
         return await (await self.opened()).schedules(queue)
 
     async def close(self) -> None:
-        """Give up the connection, if there is one."""
-        projection, self._projection = self._projection, None
+        """Give up the connection, also one that is being opened, and open no other one."""
+        self._is_closed = True
+        async with self._opening:
+            projection, self._projection = self._projection, None
         if projection is not None:
             await projection.close()
 
@@ -146,13 +149,15 @@ class JobReader:
         return projection
 
     async def opened(self) -> Projection:
-        """The projection. Raises `NoProjection`, and what opening it raises."""
+        """The projection. Raises `NoProjection`, `ClientClosed`, and what opening it raises."""
         if self._opener is None:
             raise NoProjection(
                 "This client was opened without Postgres, so it cannot read jobs. Use App.client(), "
                 "or hand a projection to Client.open()."
             )
         async with self._opening:  # two first reads at once must not open two
+            if self._is_closed:
+                raise ClientClosed("The client was closed: it reads nothing any more.")
             if self._projection is None:
                 self._projection = await self._opener()
             return self._projection
