@@ -16,7 +16,7 @@ from tests.roles import at_work
 
 from tidelog.log.memory import MemoryLog
 from tidelog.log.port import NewRecord
-from tidelog.projector import PositionNotInLog, Projector
+from tidelog.projector import PositionNotInLog, Projector, rebuild
 from tidelog_events.codec import UnknownVersion
 from tidelog_events.identity import JobId, Partition, Sequence
 from tidelog_events.transitions import Transition
@@ -195,6 +195,30 @@ async def test_a_log_that_forgot_what_was_not_read_is_an_alarm(projection: Proje
     with pytest.raises(PositionNotInLog, match="tidelog rebuild"):
         async with asyncio.timeout(BOUND):
             await Projector(log, TOPICS, projection).run(asyncio.Event())
+
+
+async def test_a_partition_that_a_rebuild_has_mended_goes_on(
+    projection: Projection,
+) -> None:
+    store = ForgetfulStore()
+    log = await new_log(partitions=2, store=store)
+    stopped, other = Story(Partition(0)), Story(Partition(1))
+    for number in range(4):
+        stopped.enqueue(f"default/job-{number}")
+    await projection.apply(batch_of(stopped.events[:1]))
+    await append(log, records_of(stopped.events[:2], TOPICS))
+    store.forget()
+    projector = Projector(log, TOPICS, projection)
+    async with at_work(projector):
+        await until(lambda: bool(projector.stopped))
+        await append(log, records_of(stopped.events[2:3], TOPICS))
+        await rebuild(log, TOPICS, projection)
+        await append(log, records_of(stopped.events[3:], TOPICS))
+        assert await reached(projection, stopped)
+        other.enqueue("other/job")
+        await append(log, records_of(other.events, TOPICS))
+        assert await reached(projection, other)
+    assert not projector.stopped
 
 
 async def test_it_waits_for_postgres_and_goes_on_by_itself(

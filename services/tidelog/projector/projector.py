@@ -36,6 +36,8 @@ BATCH_RECORDS: Final = 1_000
 """The most records read at once: a batch is some tens of milliseconds of work, so a stop is never far."""
 _READ_SECONDS: Final = 0.25
 _TIDY_SECONDS: Final = 3_600.0
+_MENDED_SECONDS: Final = 2.0
+"""How often it is looked whether a partition that was stopped can go on."""
 
 
 @dataclass(slots=True)
@@ -72,7 +74,8 @@ class Projector:
         clock: says which workers have been silent for long.
 
     Attributes:
-        stopped: the partitions that cannot go on without a person, and why. The others go on.
+        stopped: the partitions that cannot go on without a person, and why. The others go on, and these do
+            as soon as a rebuild has put their positions elsewhere.
         counters: what was done so far.
     """
 
@@ -93,6 +96,7 @@ class Projector:
         self._positions: dict[Partition, int] = {}
         self._backoff = Backoff()
         self._tidy_at = -inf
+        self._look_for_mended_at = -inf
         self.stopped: dict[Partition, TidelogError] = {}
         self.counters = ProjectorCounters()
 
@@ -146,6 +150,7 @@ class Projector:
             while not stop.is_set() and member.assignment == share:
                 self._alarm(share)
                 await self._tidy()
+                await self._go_on_with_mended(share)
                 if reader is None:
                     await member.changed(timeout=_READ_SECONDS)
                     continue
@@ -168,6 +173,17 @@ class Projector:
         if share and self.stopped.keys() >= share:
             raise self.stopped[Partition(min(share))]
 
+    async def _go_on_with_mended(self, share: frozenset[int]) -> None:
+        """Raise `_Moved` when a partition of the share that was stopped stands elsewhere by now."""
+        stopped = sorted(self.stopped.keys() & share)
+        if not stopped or time.monotonic() < self._look_for_mended_at:
+            return
+        self._look_for_mended_at = time.monotonic() + _MENDED_SECONDS
+        for partition in map(Partition, stopped):
+            if await self._has_moved(TopicPartition(self._topics.transitions, partition)):
+                del self.stopped[partition]
+                raise _Moved
+
     async def _reopened(self, reader: Reader, share: frozenset[int]) -> Reader | None:
         await reader.close()
         return await self._open(share)
@@ -183,9 +199,9 @@ class Projector:
             start = await self._log.start_offset(source)
             position = known.get(partition, Position(partition, next_offset=start))
             end = await self._log.end_offset(source)
+            self._positions[partition] = position.next_offset
             if start <= position.next_offset <= end:
                 offsets[source] = position.next_offset
-                self._positions[partition] = position.next_offset
             else:
                 self._stop(partition, _out_of_log(source, position.next_offset, start, end))
         return await self._log.reader(offsets) if offsets else None
