@@ -125,9 +125,9 @@ class Engine:
         names = (self.topics.commands, self.topics.links, self.topics.transitions, self.topics.state)
         counts = {name: await self.log.partitions(name) for name in names}
         if len(set(counts.values())) > 1:
-            listed = ", ".join(f"{name} has {count}" for name, count in counts.items())
+            found = ", ".join(f"{name} has {count}" for name, count in counts.items())
             raise EngineError(
-                f"these topics must have the same number of partitions: {listed}. Partition counts are "
+                f"these topics must have the same number of partitions: {found}. Partition counts are "
                 "fixed at creation: use another prefix, and `tidelog init`"
             )
         return _Setup(counts[self.topics.commands], await self.log.partitions(self.topics.replies))
