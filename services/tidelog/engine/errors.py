@@ -7,7 +7,3 @@ from tidelog_events.errors import TidelogError
 
 class EngineError(TidelogError):
     """An engine cannot start, or a partition cannot be served."""
-
-
-class TakeoverStalled(EngineError):
-    """The state of a partition could not be read to its end in time."""

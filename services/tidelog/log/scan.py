@@ -1,12 +1,13 @@
 """All of a partition up to an end that is known, in parts, with a bound on silence.
 
-For readers that are not in a hurry and keep nothing: a rebuild, the whole history of a job.
+For all that reads what stands there and then is done: a takeover, a rebuild, the whole history of a job.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Final
 
 from tidelog.log.port import Isolation, LogUnavailable, Record, TopicPartition
@@ -49,7 +50,25 @@ async def scan(
             elif time.monotonic() - progress > _NO_PROGRESS_SECONDS:
                 raise LogUnavailable(
                     f"{source.topic}[{source.partition}] at {log.address} could be read to offset {before} "
-                    f"and not to its end, {end}, for {_NO_PROGRESS_SECONDS:.0f} s. Try again"
+                    f"and not to its end, {end}, for {_NO_PROGRESS_SECONDS:.0f} s. An open transaction may "
+                    "hold it up. Try again"
                 )
     finally:
         await reader.close()
+
+
+async def newest_values(log: Log, source: TopicPartition, end: int) -> dict[str, bytes]:
+    """What a compacted partition says up to an offset: the newest value of each key that has one.
+
+    Raises as `scan`.
+    """
+    newest: dict[str, bytes] = {}
+    async with aclosing(scan(log, source, end)) as parts:
+        async for records, _ in parts:
+            for record in records:
+                key = (record.key or b"").decode()
+                if record.value is None:
+                    newest.pop(key, None)
+                else:
+                    newest[key] = record.value
+    return newest

@@ -11,7 +11,7 @@ from tidelog.clock import Clock, wall_clock
 from tidelog.core.changelog import restore
 from tidelog.core.state import PartitionState, Retention
 from tidelog.log.port import TopicPartition
-from tidelog.log.scan import scan
+from tidelog.log.scan import newest_values, scan
 from tidelog.projector.decoding import entry_of
 from tidelog.projector.earlier_lives import born_again
 from tidelog.projector.intake import take_in
@@ -136,13 +136,5 @@ def _before(entries: list[LogEntry], partition: Partition, offset: int) -> Posit
 
 
 async def _read_state(log: Log, source: TopicPartition, partitions: int) -> PartitionState:
-    newest: dict[str, bytes] = {}
-    async with aclosing(scan(log, source, await log.end_offset(source))) as batches:
-        async for records, _ in batches:
-            for record in records:
-                key = (record.key or b"").decode()
-                if record.value is None:
-                    newest.pop(key, None)
-                else:
-                    newest[key] = record.value
+    newest = await newest_values(log, source, await log.end_offset(source))
     return restore(newest.items(), Partition(source.partition), partitions, Retention()).state
