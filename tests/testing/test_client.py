@@ -30,6 +30,11 @@ async def spread(seconds: float) -> str:
             return "too slow"
 
 
+@app.job("spread-in-thread", queue="spread")
+def spread_in_thread(seconds: float) -> str:
+    return asyncio.run(spread(seconds))
+
+
 async def test_the_application_s_own_clients_are_the_harness_s() -> None:
     async with Harness(app) as h:
         async with app.client() as client:
@@ -66,6 +71,14 @@ async def test_a_handler_uses_a_client_and_waits_for_another_job(seconds: float,
         delayed = h.job("slow/first")
         assert delayed is not None
         assert delayed.due_time - delayed.enqueued_at == 60_000_000
+
+
+async def test_a_plain_handler_waits_for_another_job_on_a_loop_of_its_own() -> None:
+    async with Harness(app) as h:
+        job_id = await h.enqueue(spread_in_thread.job(seconds=10))
+        await h.advance(30)
+        h.assert_output(job_id, "Succeeded")
+        assert h.history(job_id)[-1].at - h.history(job_id)[0].at == 10_000_000
 
 
 async def test_delays_and_keys_of_a_described_job_are_of_virtual_time() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
@@ -38,7 +38,7 @@ class Attempt:
         self.task: asyncio.Task[Any] | None = None
         self.sleeps: set[asyncio.TimerHandle] = set()
         self.is_over = False
-        self._waits = 0
+        self._waits: set[object] = set()
         self._blocked: threading.Event | None = None
         self._parked_on: object = None
 
@@ -63,13 +63,18 @@ class Attempt:
         self._parked_on = self.place()
 
     @contextmanager
-    def waiting(self) -> Iterator[None]:
-        """The handler's task waits, within, for what virtual time or the test will bring."""
-        self._waits += 1
+    def waiting(self) -> Iterator[Callable[[], None]]:
+        """The handler waits, within, for what virtual time or the test will bring.
+
+        Whoever brings it calls what this gives: from then on the handler is at work, on whatever thread it
+        runs, and need not have taken a step yet.
+        """
+        wait = object()
+        self._waits.add(wait)
         try:
-            yield
+            yield lambda: self._waits.discard(wait)
         finally:
-            self._waits -= 1
+            self._waits.discard(wait)
 
     def block(self, woken: threading.Event) -> None:
         """The handler's thread waits until that event is set, by virtual time or by the test."""

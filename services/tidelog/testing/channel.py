@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from contextlib import nullcontext
 from hashlib import blake2b
 
 from tidelog.client.errors import WaitTimeout
 from tidelog.client.portions import Commands
 from tidelog.handler.context import NoOutput
 from tidelog.log.port import NewRecord
-from tidelog.testing.attempt import current_attempt
+from tidelog.testing.attempt import Attempt, current_attempt
 from tidelog.testing.engine import VirtualEngine
 from tidelog_events.identity import (
     ClientId,
@@ -128,10 +127,11 @@ class VirtualJobs:
             WaitTimeout: it did not end within `timeout` seconds of virtual time.
         """
         if not self._has_ended(job_id):
-            if current_attempt.get() is None:
+            attempt = current_attempt.get()
+            if attempt is None:
                 await self._pass_time(lambda: self._has_ended(job_id), timeout)
             else:
-                await self._wait_in_handler(job_id, timeout)
+                await self._wait_in_handler(attempt, job_id, timeout)
         record = self._engine.ledger.job(job_id)
         if record is None or not record.state.is_terminal:
             raise WaitTimeout(job_id, timeout, record)
@@ -174,13 +174,27 @@ class VirtualJobs:
         record = self._engine.ledger.job(job_id)
         return record is not None and record.state.is_terminal
 
-    async def _wait_in_handler(self, job_id: JobId, timeout: float) -> None:
-        attempt = current_attempt.get()
-        ended = asyncio.get_running_loop().create_future()
-        self._engine.ledger.when_ended(job_id, lambda: None if ended.done() else ended.set_result(None))
-        try:
-            with nullcontext() if attempt is None else attempt.waiting():
+    async def _wait_in_handler(self, attempt: Attempt, job_id: JobId, timeout: float) -> None:
+        """The loop may be one of the handler's own, in its thread."""
+        loop = asyncio.get_running_loop()
+        ended: asyncio.Future[None] = loop.create_future()
+        with attempt.waiting() as is_at_work:
+
+            def wake() -> None:
+                if not ended.done():  # it may have waited long enough
+                    is_at_work()
+                    loop.call_soon_threadsafe(_resolve, ended)
+
+            self._engine.ledger.when_ended(job_id, wake)
+            if self._has_ended(job_id):  # while it said so, on another thread
+                wake()
+            try:
                 async with asyncio.timeout(timeout):
                     await ended
-        except TimeoutError:
-            return
+            except TimeoutError:
+                return
+
+
+def _resolve(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
