@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +16,7 @@ _RELATION: Final = re.compile(
     r"(?P<comment>(?:^--[^\n]*\n)+)^CREATE (?P<kind>TABLE|VIEW) (?P<name>\w+) (?P<body>.*?);\n",
     re.MULTILINE | re.DOTALL,
 )
+_WIDENED: Final = re.compile(r"^ALTER TABLE (\w+) ALTER COLUMN (\w+) TYPE (\w+);$", re.MULTILINE)
 _KEY: Final = re.compile(r"PRIMARY KEY \((?P<columns>[^)]*)\)")
 _COLUMN: Final = re.compile(
     r"^    (?P<name>[a-z]\w*) +(?P<type>[a-z]\w*(?: precision)?(?:\[\])?)"
@@ -56,9 +57,12 @@ def relations() -> dict[str, Relation]:
     """The tables and views for readers, in the order in which they are made."""
     found: dict[str, Relation] = {}
     for file in sorted(_SCHEMA.glob("*.sql")):
-        for match in _RELATION.finditer(file.read_text(encoding="utf-8")):
+        text = file.read_text(encoding="utf-8")
+        for match in _RELATION.finditer(text):
             relation = _relation(match, found)
             found[relation.name] = relation
+        for table, column, wider in _WIDENED.findall(text):
+            found[table] = _widened(found[table], column, wider)
     return {name: relation for name, relation in found.items() if name not in _INTERNAL}
 
 
@@ -85,6 +89,11 @@ def _relation(match: re.Match[str], known: Mapping[str, Relation]) -> Relation:
     key = _KEY.search(body)
     names = [columns[0].name] if key is None else key["columns"].split(", ")
     return Relation(match["name"], comment, tuple(columns), tuple(names))
+
+
+def _widened(relation: Relation, name: str, wider: str) -> Relation:
+    columns = (replace(each, type=wider) if each.name == name else each for each in relation.columns)
+    return replace(relation, columns=tuple(columns))
 
 
 def _section(relation: Relation) -> str:
