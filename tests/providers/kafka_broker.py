@@ -44,7 +44,8 @@ _PROPERTIES = {
     "node.id": "1",
     "controller.listener.names": "CONTROLLER",
     "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
-    "auto.create.topics.enable": "false",
+    # Kafka's default, with which a mere question about a topic may make it, otherwise than it should be.
+    "auto.create.topics.enable": "true",
     # One broker: no copies of anything, and few files for its own topics.
     "offsets.topic.replication.factor": "1",
     "offsets.topic.num.partitions": "4",

@@ -21,6 +21,7 @@ from aiokafka.client import AIOKafkaClient
 from aiokafka.conn import AIOKafkaConnection
 from aiokafka.errors import KafkaConnectionError, KafkaError
 
+from tidelog.log.kafka.metadata import ask_without_making
 from tidelog.log.kafka.options import KafkaSecurity
 from tidelog.log.port import LogUnavailable
 
@@ -108,6 +109,7 @@ class Connection:
         Raises:
             LogUnavailable: no broker was ready in time.
         """
+        ask_without_making(client.client if isinstance(client, AIOKafkaProducer) else client._client)  # noqa: SLF001
         try:
             with self.explaining(doing):
                 async with asyncio.timeout(CONNECT_SECONDS):

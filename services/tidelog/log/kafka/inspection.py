@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Final, TypedDict, TypeVar
+from typing import Final, TypeVar
 
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
@@ -13,6 +13,7 @@ from aiokafka.errors import for_code
 
 from tidelog.log.kafka.batches import MAX_MESSAGE_BYTES
 from tidelog.log.kafka.connection import CONNECT_SECONDS, Connection
+from tidelog.log.kafka.metadata import DescribedPartition, describe_topics
 from tidelog.log.kafka.release import releases
 from tidelog.log.port import (
     GroupDescription,
@@ -34,15 +35,6 @@ _SETTLED: Final = frozenset({"Stable", "Empty"})
 which this client cannot tell anything but the committed offsets."""
 
 _T = TypeVar("_T")
-
-
-class _Partition(TypedDict):
-    """A partition in a broker's answer about metadata; a negative leader is none."""
-
-    partition: int
-    leader: int
-    replicas: Sequence[int]
-    isr: Sequence[int]
 
 
 class KafkaInspection:
@@ -72,8 +64,8 @@ class KafkaInspection:
         """Partitions and copies from the metadata, the rest from the topics' settings."""
 
         async def ask() -> dict[str, TopicDescription]:
-            partitions: dict[str, list[_Partition]] = {}
-            for topic in await self._admin.describe_topics(list(names)):
+            partitions: dict[str, Sequence[DescribedPartition]] = {}
+            for topic in await describe_topics(self._admin, names):
                 if topic["error_code"] not in _UNKNOWN_TOPIC:
                     # Any other error shows in the partitions: they have no leader.
                     partitions[topic["topic"]] = topic["partitions"]
@@ -132,11 +124,13 @@ def _member(described: tuple[str, str, str, bytes, bytes]) -> GroupMember:
     return GroupMember(member_id, host.lstrip("/"), frozenset(TopicPartition(*tp) for tp in shares))
 
 
-def _description(name: str, partitions: Sequence[_Partition], configs: Mapping[str, str]) -> TopicDescription:
+def _description(
+    name: str, partitions: Sequence[DescribedPartition], configs: Mapping[str, str]
+) -> TopicDescription:
     retention_ms = int(configs[_RETENTION])
     min_insync = int(configs[_MIN_INSYNC])
 
-    def those(condition: Callable[[_Partition], bool]) -> tuple[int, ...]:
+    def those(condition: Callable[[DescribedPartition], bool]) -> tuple[int, ...]:
         return tuple(sorted(part["partition"] for part in partitions if condition(part)))
 
     return TopicDescription(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from typing import Final, TypedDict, TypeVar
+from typing import Final, TypeVar
 
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
@@ -19,6 +19,7 @@ from aiokafka.errors import (
 from tidelog.log.checks import keyless, mismatch, refuse_malformed, unknown_partition, unknown_topic
 from tidelog.log.kafka.batches import MAX_MESSAGE_BYTES
 from tidelog.log.kafka.connection import CONNECT_SECONDS, Connection
+from tidelog.log.kafka.metadata import describe_topics
 from tidelog.log.kafka.options import KafkaReplication
 from tidelog.log.port import Cleanup, LogError, NewRecord, TopicPartition, TopicSpec
 
@@ -32,14 +33,6 @@ _NO_ERROR, _UNKNOWN_TOPIC, _INVALID_TOPIC, _LEADER_NOT_AVAILABLE = 0, 3, 17, 5
 _POLICY: Final = "cleanup.policy"
 
 _T = TypeVar("_T")
-
-
-class _Described(TypedDict):
-    """A topic in a broker's answer about its metadata."""
-
-    error_code: int
-    topic: str
-    partitions: Sequence[Mapping[str, object]]
 
 
 class KafkaTopics:
@@ -147,9 +140,8 @@ class KafkaTopics:
         """The partition counts of those that exist, and whose partitions all have a leader."""
 
         async def describe() -> dict[str, int]:
-            topics: list[_Described] = await self._admin.describe_topics(list(names))
             found: dict[str, int] = {}
-            for topic in topics:
+            for topic in await describe_topics(self._admin, names):
                 codes = {topic["error_code"], *(p["error_code"] for p in topic["partitions"])}
                 if codes & {_UNKNOWN_TOPIC, _INVALID_TOPIC}:
                     continue
