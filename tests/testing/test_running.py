@@ -197,6 +197,22 @@ async def test_the_pool_is_never_exceeded_and_few_slots_serve_many_queues(concur
         assert seconds_of(h, late)[-1][1] - seconds_of(h, late)[0][1] == 86_400
 
 
+async def test_a_worker_whose_claims_do_not_wait_runs_what_is_due_later_too() -> None:
+    app = App()
+
+    @app.job("only")
+    async def only() -> int:
+        return 1
+
+    async with Harness(app, worker=WorkerSettings(wait_seconds=0)) as h:
+        first = await h.enqueue(only.job())
+        await h.run_due()
+        h.assert_output(first, 1)
+        late = await h.enqueue(only.job(), delay=10)
+        await h.advance(20)
+        h.assert_output(late, 1)
+
+
 async def test_a_job_that_no_handler_knows_is_quarantined() -> None:
     async with Harness(an_app()) as h:
         unknown = await h.enqueue("nobody", queue="sums")

@@ -28,6 +28,9 @@ from tidelog_events.instants import LAST_INSTANT, SECOND, Instant, Micros, from_
 from tidelog_events.replies import Answer
 
 WORKER_ID = WorkerId("harness")
+_WAIT_SECONDS = 5.0
+"""Of the claims of a worker that is not to let them wait: here none waits at an engine, and one that is kept
+says for which work time may go on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +70,7 @@ class VirtualWorker:
             session=WORKER_ID,
             concurrency=settings.concurrency,
             lease_seconds=settings.lease_seconds,
-            wait_seconds=settings.wait_seconds,
+            wait_seconds=settings.wait_seconds or _WAIT_SECONDS,
         )
         self._driver = Driver(config, policy, engine.partitions)
         self._runner = Runner(
