@@ -135,8 +135,8 @@ class KafkaReader(Reader):
             wanted = max_records - len(found)
             try:
                 fetched = await self._client.getmany(partition, timeout_ms=0, max_records=wanted)
-            except OffsetOutOfRangeError:
-                if found:  # it will come again, and these would not
+            except KafkaError:
+                if found:  # the next fetch meets it again, and these would not come again
                     break
                 raise
             if fetched:
