@@ -9,7 +9,7 @@ from tidelog.client.client import Client
 from tidelog.client.errors import InvalidCommand, shown
 from tidelog.client.newjob import TagLike
 from tidelog.client.schedule import Schedule
-from tidelog.handler.jobs import JobDecorator, JobRequest, Retry, declare
+from tidelog.handler.jobs import JobDecorator, JobRequest, Retry, declare, policy_of
 from tidelog.handler.signature import DefinitionError
 from tidelog.log.address import open_log
 from tidelog.observer.definition import (
@@ -129,6 +129,10 @@ class App:
         """
         if queue is not None and queues is not None:
             raise BadObserver(f"observer {observer_id!r} has both queue and queues; say one of them.")
+        try:
+            policy = policy_of(retry, DEFAULT_RETRY)
+        except TypeError as error:
+            raise BadObserver(f"The retry policy of observer {observer_id!r}: {error}.") from None
         return declare_observer(
             observer_id,
             filter=TransitionFilter.of(
@@ -141,7 +145,7 @@ class App:
             ),
             start=start,
             timeout=timeout,
-            retry=DEFAULT_RETRY if retry is None else retry.policy,
+            retry=policy,
             register=self.observers.add,
         )
 

@@ -78,7 +78,7 @@ def test_a_role_of_its_own_tells_what_happened_and_redrives(installation: Instal
         installation.start("engine"),
         installation.start("worker", "shop:app", "--queues", "watched"),
     ):
-        observe.expect("begins partition 2")
+        observe.expect("begins partitions 0-2 at offset 0")
         installation.run(
             "enqueue", "greet", "--queue", "watched", "--key", "a", "--payload", '{"name": "ann"}'
         )

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
 
 import pytest
 from tests.client.core_engine import CoreEngine, ProbedLog
 
+from tidelog.app import App
 from tidelog.client.client import Client
 from tidelog.client.errors import (
     CommandRefused,
@@ -91,6 +93,8 @@ async def test_delay_counts_from_now(client: Client, engine: CoreEngine) -> None
     after = datetime.now(UTC)
 
     delay = timedelta(seconds=60.5)
+    same = await client.enqueue("x", delay=delay)
+    assert from_datetime(before + delay) <= job_of(engine, same).due_time
     assert from_datetime(before + delay) <= job_of(engine, job_id).due_time <= from_datetime(after + delay)
 
 
@@ -133,6 +137,28 @@ async def test_a_description_takes_no_other_payload(client: Client) -> None:
         await client.enqueue(description, {"a": 1})
 
 
+async def test_what_describes_no_job_is_told_apart(client: Client) -> None:
+    app = App()
+
+    @app.job("greet")
+    def greet() -> dict[str, str]:
+        return {}
+
+    slips: list[tuple[Any, str]] = [
+        (greet, r"<job 'greet' on default> is a handler; .* by its \.job\(\.\.\.\)"),
+        (greet(), r"\{\} describes no job\. Give what handler\.job\(\.\.\.\) returns"),
+    ]
+    for slip, message in slips:
+        with pytest.raises(TypeError, match=message):
+            await client.enqueue(slip)
+        with pytest.raises(TypeError, match=message):
+            await client.enqueue_many([slip])
+        with pytest.raises(TypeError, match=message):
+            app.schedule("default/greetings", "0 3 * * *", slip)
+    with pytest.raises(TypeError, match=r"retry is 3; write Retry\(max_attempts="):
+        await client.enqueue(greet.job(), retry=3)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
     ("build", "error", "message"),
     [
@@ -141,12 +167,15 @@ async def test_a_description_takes_no_other_payload(client: Client) -> None:
         (lambda: NewJob("x", parents=[f"q/{n}" for n in range(17)]), TooManyParents, "17 .* 16"),
         (lambda: NewJob(""), InvalidCommand, "wire_name"),
         (lambda: NewJob("x", queue=""), InvalidCommand, "queue '' is no queue name"),
-        (lambda: NewJob("x", key="a b"), InvalidCommand, "key 'default/a b' is no job id"),
+        (lambda: NewJob("x", key="a b"), InvalidCommand, "key 'a b' must be 1 to 100 characters"),
         (lambda: NewJob("x", float("nan")), InvalidCommand, "payload is not a JSON value"),
         (lambda: NewJob("x", object()), InvalidCommand, "payload is not a JSON value"),
         (lambda: NewJob("x", "\ud800"), InvalidCommand, "payload is not a JSON value"),
         (lambda: NewJob("x", parents=["no-id"]), InvalidCommand, r"parents\[0\]"),
         (lambda: NewJob("x", tags=["t" * 201]), InvalidCommand, r"tags\[0\] has a text of 201 characters"),
+        (lambda: NewJob("x", parents="q/1"), InvalidCommand, r"parents is 'q/1', and must be a list"),
+        (lambda: NewJob("x", tags="urgent"), InvalidCommand, r"must be a list: \['urgent'\]"),
+        (lambda: NewJob("x", tags={"a": "b"}), InvalidCommand, "must be a list"),  # type: ignore[arg-type]
         (lambda: NewJob("x", actor="a" * 201), InvalidCommand, "actor"),
         (lambda: NewJob("x", mode="Sometimes"), InvalidCommand, "mode"),
         (lambda: NewJob("x", trace_context="t" * 451), InvalidCommand, "trace_context"),

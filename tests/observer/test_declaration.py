@@ -40,6 +40,7 @@ async def takes_transition(transition: Transition) -> None:
         ("a", {"tags": "vip"}, "must be a list"),
         ("a", {"start": "tomorrow"}, "say 'beginning', 'now' or a datetime"),
         ("a", {"start": datetime(2026, 1, 1)}, "has no time zone"),  # noqa: DTZ001  that is what is wrong
+        ("a", {"retry": 3}, "retry is 3; write Retry"),
         ("a", {"timeout": 0}, "must be more than 0 s"),
     ],
 )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from tests.engine.faults import FaultyLog
 from tests.engine.house import eventually
-from tests.observer.stage import TOPICS, Seen, Stage
+from tests.observer.stage import PARTITIONS, TOPICS, Seen, Stage
 
 from tidelog.log.port import Log, Member
 from tidelog.observer.errors import ObserverRuns, UnknownObserver
@@ -25,6 +26,20 @@ async def test_now_is_when_it_first_ran_and_stays_there(stage: Stage) -> None:
     async with stage.observing(seen.handler(), start="now"):
         await eventually(lambda: len(seen) == 2)
     assert seen.keys() == ["0-2", "0-3"]
+
+
+async def test_it_says_in_one_line_where_it_begins(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    await stage.partitions[1].enqueued(2)
+    with caplog.at_level(logging.INFO, "tidelog.observer"):
+        async with stage.observing(Seen().handler(), start="now", share=PARTITIONS):
+            pass
+        async with stage.observing(Seen().handler(), start="beginning", observer_id="all"):
+            pass
+    begun = [record.getMessage() for record in caplog.records if "begins" in record.getMessage()]
+    assert begun == [
+        "Observer watch begins partition 0 at offset 0; partition 1 at offset 2.",
+        "Observer all begins partitions 0-1 at offset 0.",
+    ]
 
 
 async def test_a_time_is_the_first_event_that_was_written_then_or_later(stage: Stage) -> None:

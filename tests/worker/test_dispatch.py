@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 
 from tidelog.worker.dispatch import BadDispatch, Strict, Weighted
+from tidelog.worker.settings import WorkerSettings
 from tidelog_events.identity import QueueName
 
 A, B, C = QueueName("a"), QueueName("b"), QueueName("c")
@@ -49,6 +50,12 @@ def test_a_queue_that_was_idle_cannot_catch_up() -> None:
 def test_bad_weights_are_refused(weights: dict[str, int]) -> None:
     with pytest.raises(BadDispatch):
         Weighted(weights)
+
+
+def test_an_application_without_jobs_is_told_what_is_missing() -> None:
+    with pytest.raises(BadDispatch, match=r"declares no job.* Import the modules that declare its jobs"):
+        WorkerSettings().policy(())
+    assert WorkerSettings(queues=("a",)).policy(()).queues == (A,)
 
 
 @pytest.mark.parametrize("queues", [[], ["a", "a"], ["a/b"]])

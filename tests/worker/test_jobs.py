@@ -153,6 +153,8 @@ def test_two_handlers_for_one_wire_name_are_refused() -> None:
     ("changes", "message"),
     [
         ({"wire_name": ""}, "wire name"),
+        ({"wire_name": len}, r'is no wire name\. Say .* as in @app\.job\("send-invoice"\)'),
+        ({"retry": 3}, "retry is 3; write Retry"),
         ({"wire_name": "n" * 129}, "wire name"),
         ({"queue": "a b"}, "queue"),
         ({"queue": ""}, "queue"),

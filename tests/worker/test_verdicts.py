@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tidelog import App, GiveUp, JobRecord, Retry, TryAgain
+from tidelog.handler.failure import failure_text
 from tidelog.handler.verdicts import BY_POLICY, next_due
 from tidelog.testing import Harness
 from tidelog_events.instants import SECOND, Instant
@@ -89,6 +90,11 @@ async def test_a_handler_may_name_the_time_itself() -> None:
 )
 def test_what_exceptions_say(error: BaseException, due: object) -> None:
     assert next_due(error, NOW) == due
+
+
+def test_errors_name_them_as_handlers_import_them() -> None:
+    assert failure_text(GiveUp("the card was stolen")).error == "tidelog.GiveUp: the card was stolen"
+    assert failure_text(TryAgain("busy", delay=1)).error == "tidelog.TryAgain: busy"
 
 
 def test_an_exception_that_cannot_be_asked_leaves_it_to_the_policy() -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import TypeAlias, TypedDict
 
@@ -18,9 +19,9 @@ from tidelog.client.errors import (
     WireNameTooLong,
 )
 from tidelog.client.minting import mint, now
-from tidelog.handler.jobs import JobRequest, Retry
+from tidelog.handler.jobs import JobDefinition, JobRequest, Retry, policy_of
 from tidelog_events import identity
-from tidelog_events.bounds import MAX_PARENTS, MAX_PAYLOAD_BYTES, MAX_WIRE_NAME_CHARS
+from tidelog_events.bounds import MAX_KEY_CHARS, MAX_PARENTS, MAX_PAYLOAD_BYTES, MAX_WIRE_NAME_CHARS
 from tidelog_events.codec import encode_command
 from tidelog_events.commands import Enqueue
 from tidelog_events.identity import DEFAULT_QUEUE, ClientId, CommandId, InvalidName, JobId, QueueName
@@ -47,7 +48,7 @@ class JobOptions(TypedDict, total=False):
 
     queue: str | None
     key: str | None
-    delay: float | None
+    delay: float | timedelta | None
     due: datetime | None
     parents: Sequence[str]
     mode: DependencyMode | str
@@ -70,7 +71,7 @@ class NewJob:
         payload: any JSON value, for a wire name only; a job description has its own.
         queue: instead of the description's, or of `default`.
         key: makes the enqueue idempotent: with the queue it is the job's id. Minted when absent.
-        delay: seconds from now until the job is due; not together with `due`.
+        delay: seconds from now until the job is due, or a timedelta; not together with `due`.
         due: when the job is due, with a time zone; now when absent.
         parents: ids of the jobs to wait for, at most 16 different ones.
         mode: `OnSuccess` (a parent that ends otherwise cancels the job) or `OnAnyTerminal`.
@@ -90,6 +91,8 @@ class NewJob:
     Raises:
         InvalidCommand: a field is malformed; it is named.
         PayloadTooLarge, WireNameTooLong, TooManyParents: over a bound; the value and the bound are named.
+        TypeError: `job` is no description of one (the handler itself, or what a call of it gave), or `retry`
+            is no `Retry`.
         ValueError: `delay` and `due` together, a negative delay, a time without a zone, or a payload beside
             a description.
     """
@@ -103,7 +106,7 @@ class NewJob:
         *,
         queue: str | None = None,
         key: str | None = None,
-        delay: float | None = None,
+        delay: float | timedelta | None = None,
         due: datetime | None = None,
         parents: Sequence[str] = (),
         mode: DependencyMode | str = DependencyMode.ON_SUCCESS,
@@ -114,13 +117,8 @@ class NewJob:
         actor: str | None = None,
         command_id: str | None = None,
     ) -> None:
-        if isinstance(job, str):
-            described = JobRequest(job, payload_of(payload), DEFAULT_QUEUE, DEFAULT_RETRY)
-        elif payload is None:
-            described = job
-        else:
-            raise ValueError(f"{job.wire_name!r} is described with its payload; give no other one")
-        policy = described.retry if retry is None else retry.policy
+        described = describe(job, payload)
+        policy = policy_of(retry, described.retry)
         minted = mint()
         self.job_id = _job_id(described.queue if queue is None else queue, key, minted)
         # A minted key names this very call as well as any other new name would.
@@ -128,10 +126,10 @@ class NewJob:
         self.wire_name = described.wire_name
         given: dict[str, Json] = {}
         if tags or actor is not None or trace_context is not None or workflow_id is not None:
-            given = {"tags": [written_tag(tag) for tag in tags] or None, "actor": actor}
+            given = {"tags": written_tags(tags) or None, "actor": actor}
             given |= {"trace_context": trace_context, "workflow_id": workflow_id}
         if parents or mode != DependencyMode.ON_SUCCESS:
-            given |= {"parents": list(dict.fromkeys(parents)) or None, "mode": mode}
+            given |= {"parents": _distinct(parents) or None, "mode": mode}
         due_time = _due_time(delay, due)
         if due_time is not None:
             given["due_time"] = format_instant(due_time)
@@ -164,13 +162,15 @@ class NewJob:
         return f"NewJob({self.wire_name!r}, job_id={self.job_id!r})"
 
 
-def is_plain(request: JobRequest) -> bool:
+def is_plain(request: object) -> bool:
     """Whether a job of that description, without anything more said, is sure to pass all checks made here.
 
     False only says that `NewJob` must tell.
     """
-    return len(request.payload) <= MAX_PAYLOAD_BYTES and _is_sound(
-        request.wire_name, request.queue, request.retry
+    return (
+        isinstance(request, JobRequest)
+        and len(request.payload) <= MAX_PAYLOAD_BYTES
+        and _is_sound(request.wire_name, request.queue, request.retry)
     )
 
 
@@ -199,7 +199,29 @@ def _reply_to(client_id: ClientId | None) -> bytes:
     return b"" if client_id is None else b',"reply_to":%b' % orjson.dumps(client_id)
 
 
-def payload_of(value: object) -> JsonBytes:
+def describe(job: object, payload: object) -> JobRequest:
+    """The job that is meant: a description as it is, a wire name with its payload.
+
+    Raises:
+        InvalidCommand: the payload has no form in JSON.
+        TypeError: the handler itself, what a call of it gave, or anything else that describes no job.
+        ValueError: a payload beside a description.
+    """
+    if isinstance(job, str):
+        return JobRequest(job, _payload_of(payload), DEFAULT_QUEUE, DEFAULT_RETRY)
+    if isinstance(job, JobDefinition):
+        raise TypeError(f"{job!r} is a handler; describe the job with its arguments, by its .job(...)")
+    if not isinstance(job, JobRequest):
+        raise TypeError(
+            f"{reprlib.repr(job)} describes no job. Give what handler.job(...) returns (handler(...) calls "
+            "the function itself), or a wire name and a payload"
+        )
+    if payload is not None:
+        raise ValueError(f"{job.wire_name!r} is described with its payload; give no other one")
+    return job
+
+
+def _payload_of(value: object) -> JsonBytes:
     """A Python value as compact JSON. Raises `InvalidCommand`."""
     try:
         return from_python(value)
@@ -220,11 +242,19 @@ def _job_id(queue: str, key: str | None, minted: str) -> JobId:
         return JobId(f"{name}/{minted}")
     try:
         return identity.job_id(name, key)
-    except InvalidName as error:
-        raise InvalidCommand("key", f"key {error}") from None
+    except InvalidName:
+        raise InvalidCommand(
+            "key", f"key {key!r} must be 1 to {MAX_KEY_CHARS} characters of A-Z a-z 0-9 . _ : @ + = -"
+        ) from None
 
 
-def _due_time(delay: float | None, due: datetime | None) -> Instant | None:
+def _distinct(parents: Sequence[str]) -> list[Json]:
+    if isinstance(parents, str):
+        raise InvalidCommand("parents", f"parents is {parents!r}, and must be a list: [{parents!r}]")
+    return list(dict.fromkeys(parents))
+
+
+def _due_time(delay: float | timedelta | None, due: datetime | None) -> Instant | None:
     if delay is not None and due is not None:
         raise ValueError(f"delay ({delay}) and due ({due}) exclude each other; give one of them")
     if due is not None:
@@ -234,13 +264,20 @@ def _due_time(delay: float | None, due: datetime | None) -> Instant | None:
             raise ValueError(f"due: {error}") from None
     if delay is None:
         return None
-    if not 0 <= delay <= MAX_SECONDS:  # false for NaN too
-        raise ValueError(f"delay is {delay} s; it must be 0 to {MAX_SECONDS} s")
-    return later(now(), from_seconds(delay))
+    seconds = delay.total_seconds() if isinstance(delay, timedelta) else delay
+    if not 0 <= seconds <= MAX_SECONDS:  # false for NaN too
+        raise ValueError(f"delay is {seconds} s; it must be 0 to {MAX_SECONDS} s")
+    return later(now(), from_seconds(seconds))
 
 
-def written_tag(tag: TagLike) -> Json:
-    """A tag as commands carry it."""
+def written_tags(tags: Sequence[TagLike]) -> list[Json]:
+    """Tags as commands carry them. Raises `InvalidCommand` for one that stands without its list."""
+    if isinstance(tags, str | Mapping):  # read as a list it would be a tag for each letter, or for each key
+        raise InvalidCommand("tags", f"tags is {tags!r}, and must be a list: [{tags!r}]")
+    return [_written_tag(tag) for tag in tags]
+
+
+def _written_tag(tag: TagLike) -> Json:
     if isinstance(tag, tuple):
         return dict([tag])
     return tag if isinstance(tag, str) else dict(tag)

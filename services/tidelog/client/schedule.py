@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from tidelog.client.checking import by, check_command
 from tidelog.client.errors import InvalidCommand, shown
 from tidelog.client.minting import now
-from tidelog.client.newjob import TagLike, payload_of, written_tag
-from tidelog.handler.jobs import JobRequest, Retry
+from tidelog.client.newjob import TagLike, describe, written_tags
+from tidelog.handler.jobs import JobRequest, Retry, policy_of
 from tidelog_events.commands import PutSchedule
 from tidelog_events.cron import read_cron
 from tidelog_events.identity import QueueName, ScheduleId, queue_of
 from tidelog_events.jsontext import Json, loads
-from tidelog_events.retry import DEFAULT_RETRY
 from tidelog_events.states import CatchUp
 from tidelog_events.wire import write_retry
 
@@ -53,22 +52,15 @@ class Schedule:
         tags: Sequence[TagLike] = (),
         retry: Retry | None = None,
     ) -> None:
-        if isinstance(job, str):
-            wire_name, encoded, policy = job, payload_of(payload), DEFAULT_RETRY
-        elif payload is None:
-            wire_name, encoded, policy = job.wire_name, job.payload, job.retry
-        else:
-            raise ValueError(f"{job.wire_name!r} is described with its payload; give no other one")
-        if retry is not None:
-            policy = retry.policy
+        described = describe(job, payload)
         self._given: dict[str, Json] = {
             "schedule_id": schedule_id,
             "cron": cron,
             "time_zone": time_zone,
-            "wire_name": wire_name,
-            "payload": loads(encoded),
-            "tags": [written_tag(tag) for tag in tags],
-            "retry": write_retry(policy),
+            "wire_name": described.wire_name,
+            "payload": loads(described.payload),
+            "tags": written_tags(tags),
+            "retry": write_retry(policy_of(retry, described.retry)),
             "catch_up": catch_up,
             "no_overlap": no_overlap,
         }

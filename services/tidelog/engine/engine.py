@@ -167,7 +167,9 @@ class Engine:
             if serving:
                 logger.info("%s %s served", listed(serving), "is" if len(serving) == 1 else "are")
             else:
-                logger.info("no partition is served here: others serve all, and this engine is the standby")
+                logger.info(
+                    "no partition is served here now: this engine is the standby, or the group still forms"
+                )
 
     async def _keep_serving(self, partition: Partition, setup: _Setup) -> None:
         backoff = Backoff(self.settings.first_pause, self.settings.longest_pause)

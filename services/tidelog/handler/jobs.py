@@ -51,6 +51,15 @@ class Retry:
         return _retry_policy(self.max_attempts, self.delays)
 
 
+def policy_of(retry: object, otherwise: RetryPolicy) -> RetryPolicy:
+    """What a `retry=` argument says; `otherwise` when it is None. Raises `TypeError`."""
+    if retry is None:
+        return otherwise
+    if not isinstance(retry, Retry):
+        raise TypeError(f"retry is {retry!r}; write Retry(max_attempts=…, delays=[…])")
+    return retry.policy
+
+
 def _retry_policy(max_attempts: int, delays: Sequence[float] | None) -> RetryPolicy:
     for delay in delays or ():
         if not isfinite(delay):
@@ -160,6 +169,11 @@ def declare(
         DefinitionError: here or by the decorator; the message says what to change.
     """
     what = f"job {wire_name!r}"
+    if not isinstance(wire_name, str):
+        raise DefinitionError(
+            f"{wire_name!r} is no wire name. Say what the job is called on the log, as in "
+            '@app.job("send-invoice").'
+        )
     if not wire_name or len(wire_name) > MAX_WIRE_NAME_CHARS:
         raise DefinitionError(
             f"{what} cannot be: a wire name has 1 to {MAX_WIRE_NAME_CHARS} characters, not {len(wire_name)}."
@@ -170,7 +184,10 @@ def declare(
         raise DefinitionError(f"The queue of {what}: {error}") from None
     if timeout is not None and not 0 < timeout <= MAX_SECONDS:
         raise DefinitionError(f"The timeout of {what} is {timeout} s; it must be more than 0 s, or None.")
-    policy = DEFAULT_RETRY if retry is None else retry.policy
+    try:
+        policy = policy_of(retry, DEFAULT_RETRY)
+    except TypeError as error:
+        raise DefinitionError(f"The retry policy of {what}: {error}.") from None
 
     def decorate(function: Callable[..., Any], /) -> JobDefinition[Any, Any, Any]:
         if isinstance(function, JobDefinition):

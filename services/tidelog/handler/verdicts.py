@@ -28,6 +28,8 @@ class GiveUp(Exception):
     Subclasses count as well. The exception is told as the job's error, as any other one.
     """
 
+    __module__ = "tidelog"  # in errors it is called what handlers import it as
+
 
 class TryAgain(Exception):
     """Try again at a time that the handler knows better than the job's policy.
@@ -46,6 +48,8 @@ class TryAgain(Exception):
         ValueError: neither or both of them, a negative delay, one over 1,000,000,000 s, or a time without
             a zone.
     """
+
+    __module__ = "tidelog"
 
     def __init__(
         self, message: str = "", *, delay: float | timedelta | None = None, at: datetime | None = None

@@ -26,6 +26,7 @@ from tidelog.observer.lane import Lane
 from tidelog.observer.redrive import Redriver
 from tidelog.observer.start import first_offset
 from tidelog.pausing import Backoff
+from tidelog.words import listed
 from tidelog_events.errors import TidelogError
 
 _logger: Final = logging.getLogger("tidelog.observer")
@@ -85,6 +86,7 @@ class Observer:
     ) -> None:
         self._log = log
         self._beginnings = beginnings
+        self._begun: dict[int, list[int]] = {}
         self._topics = topics
         self._definition = definition
         self._settings = settings or ObserverSettings()
@@ -204,6 +206,7 @@ class Observer:
             # At once, so that "now" is a place and does not move on with every start.
             self._commit_due = 0.0
             await self._check_range(lane)
+        self._tell_begun()
 
     async def _position(self, member: Member, partition: int) -> int:
         """Where to begin: what was committed. The start of the declaration counts only without that."""
@@ -213,10 +216,15 @@ class Observer:
         position = self._beginnings.get(partition)
         if position is None:
             position = await first_offset(self._log, self._source(partition), self._definition.start)
-        _logger.info(
-            "Observer %s begins partition %d at offset %d.", self._definition.observer_id, partition, position
-        )
+        self._begun.setdefault(position, []).append(partition)
         return position
+
+    def _tell_begun(self) -> None:
+        """Where it begins, in one line: one for every partition would hide what matters."""
+        if self._begun:
+            places = "; ".join(f"{listed(there)} at offset {at}" for at, there in self._begun.items())
+            _logger.info("Observer %s begins %s.", self._definition.observer_id, places)
+            self._begun.clear()
 
     async def _check_range(self, lane: Lane) -> None:
         tp = TopicPartition(self._topics.transitions, lane.partition)

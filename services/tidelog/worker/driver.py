@@ -285,9 +285,12 @@ class Driver:
         self._supersede(grant)
         holds_until = sent_at + self._config.lease_seconds
         if holds_until <= now:
+            # To us it may be over; to the engine it has just begun when a takeover held the claim up. Left to
+            # expire it would be charged as a try, though nobody made one.
             _logger.warning(
-                "The grant of %s came after its lease may be over; the job is left to expire.", grant.job_id
+                "The grant of %s came after its lease may be over; the job is given back.", grant.job_id
             )
+            self._reports.add(outcomes.returned(grant), give_up_at=now + self._config.lease_seconds)
             return
         lease = HeldLease(
             grant=grant,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isfinite
 
-from tidelog.worker.dispatch import DispatchPolicy, Strict, Weighted
+from tidelog.worker.dispatch import BadDispatch, DispatchPolicy, Strict, Weighted
 from tidelog_events.errors import TidelogError
 from tidelog_events.instants import MAX_SECONDS
 
@@ -60,7 +60,13 @@ class WorkerSettings:
         """
         if self.weights is not None:
             return Weighted(self.weights)
-        return Strict(self.queues or declared)
+        queues = self.queues or declared
+        if not queues:
+            raise BadDispatch(
+                "The application declares no job, so there is no queue to serve. Import the modules that "
+                "declare its jobs in the one that is named, or say which queues."
+            )
+        return Strict(queues)
 
 
 def _check(name: str, seconds: float, least: float) -> None:
