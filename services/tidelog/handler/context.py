@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from datetime import datetime
 from typing import TypeAlias
 
@@ -70,7 +71,7 @@ class CancelSignal:
         if self._event is not None:
             self._event.set()
         for loop, future in waiters:
-            if not loop.is_closed():
+            with suppress(RuntimeError):  # the loop is closed, and nobody waits there any more
                 loop.call_soon_threadsafe(_resolve, future)
 
 
