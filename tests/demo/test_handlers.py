@@ -9,13 +9,13 @@ from pathlib import Path
 
 import orjson
 import pytest
+from tests.worker.grants import granted
 
 from tidelog import JobContext
 from tidelog.demo.jobs import FileFacts, FolderFacts, digest_folder, hash_file
 from tidelog.demo.plan import make_plan
 from tidelog.demo.tree import survey
-from tidelog_events.identity import JobId, QueueName
-from tidelog_events.instants import Instant
+from tidelog_events.identity import JobId
 from tidelog_events.jsontext import JsonBytes
 
 
@@ -25,9 +25,7 @@ def context(outputs: dict[str, JsonBytes] | None = None) -> JobContext:
     async def read(job_id: JobId) -> JsonBytes:
         return (outputs or {})[job_id]
 
-    return JobContext(
-        job_id=JobId("q/k"), queue=QueueName("q"), attempt=1, lease_expiry=Instant(0), read_output=read
-    )
+    return JobContext(granted(JobId("q/k"), 1), read_output=read)
 
 
 @pytest.mark.parametrize("name", [b"plain.py", b"per%20cent ?#", b"no \xff text", b"line\nbreak"])

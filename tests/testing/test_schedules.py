@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from tidelog import App, JobState, Schedule
+from tidelog import App, JobContext, JobState, Retry, Schedule
 from tidelog.testing import Harness
 
 app = App(name="reports")
@@ -26,6 +26,29 @@ async def test_a_year_of_a_daily_job_runs_each_day_at_its_hour() -> None:
         assert (hours[0], hours[180], set(hours)) == (2, 1, {1, 2})  # winter and summer in Berlin
         [schedule] = h.schedules()
         assert (schedule.skipped_count, schedule.put_by) == (0, "app reports")
+
+
+async def test_a_handler_is_told_what_its_job_is() -> None:
+    own = App(name="own")
+    told: list[object] = []
+
+    @own.job("tell", queue="reports", retry=Retry(max_attempts=3))
+    async def tell(ctx: JobContext) -> None:
+        told.append((ctx.wire_name, ctx.attempt, ctx.max_attempts, ctx.due_time, ctx.tags))
+        told.append((ctx.schedule_id, ctx.workflow_id, ctx.trace_context))
+
+    own.schedule("reports/noon", "0 12 * * *", tell.job(), tags=["daily", {"kind": "noon"}])
+    async with Harness(own) as h:
+        await h.advance(timedelta(hours=12))
+        await h.enqueue(tell.job(), workflow_id="w-1", trace_context="00-1-2-01")
+        await h.run_due()
+    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    assert told == [
+        ("tell", 1, 3, noon, ("daily", ("kind", "noon"))),
+        ("reports/noon", None, None),
+        ("tell", 1, 3, noon, ()),
+        (None, "w-1", "00-1-2-01"),
+    ]
 
 
 async def test_schedules_are_triggered_put_and_left_out() -> None:

@@ -7,9 +7,10 @@ import threading
 from datetime import UTC, datetime
 
 import pytest
+from tests.worker.grants import granted
 
 from tidelog.handler.context import InvalidTag, JobContext, NoOutput, OutputReader
-from tidelog_events.identity import JobId, QueueName
+from tidelog_events.identity import JobId
 from tidelog_events.instants import from_datetime
 
 EXPIRY = datetime(2026, 1, 1, tzinfo=UTC)
@@ -18,14 +19,8 @@ EXPIRY = datetime(2026, 1, 1, tzinfo=UTC)
 def a_context(
     loop: asyncio.AbstractEventLoop | None = None, read_output: OutputReader | None = None
 ) -> JobContext:
-    return JobContext(
-        job_id=JobId("q/1"),
-        queue=QueueName("q"),
-        attempt=2,
-        lease_expiry=from_datetime(EXPIRY),
-        loop=loop,
-        read_output=read_output,
-    )
+    grant = granted(JobId("q/1"), 7, attempt=2, lease_expiry=from_datetime(EXPIRY))
+    return JobContext(grant, loop=loop, read_output=read_output)
 
 
 async def read_output(job_id: JobId) -> bytes:

@@ -11,9 +11,10 @@ from typing import TypeAlias
 
 from tidelog_events.bounds import MAX_TAG_CHARS, MAX_TAGS
 from tidelog_events.errors import TidelogError
-from tidelog_events.identity import JobId, QueueName
+from tidelog_events.identity import JobId, QueueName, ScheduleId
 from tidelog_events.instants import Instant, to_datetime
 from tidelog_events.jsontext import Json, JsonBytes, loads
+from tidelog_events.replies import Grant
 from tidelog_events.wire import Tag
 
 OutputReader: TypeAlias = Callable[[JobId], Awaitable[JsonBytes]]
@@ -83,33 +84,77 @@ def _resolve(future: asyncio.Future[None]) -> None:
 class JobContext:
     """The job that a handler runs for; passed when the first parameter is annotated with this class.
 
+    What is said of the job is as it was when it was claimed.
+
     Attributes:
-        job_id: the job's id.
-        queue: the queue that it was claimed from.
-        attempt: which attempt this is, from 1; it starts again after a requeue.
         cancelled: set when the handler should stop: somebody cancelled the job, its timeout passed, its lease
             was lost, or the worker's grace time is over. Async handlers are also cancelled the asyncio way.
     """
 
     def __init__(
         self,
+        grant: Grant,
         *,
-        job_id: JobId,
-        queue: QueueName,
-        attempt: int,
-        lease_expiry: Instant,
         loop: asyncio.AbstractEventLoop | None = None,
         read_output: OutputReader | None = None,
         cancelled: CancelSignal | None = None,
     ) -> None:
-        self.job_id = job_id
-        self.queue = queue
-        self.attempt = attempt
         self.cancelled = cancelled or CancelSignal()
-        self._lease_expiry = lease_expiry
+        self._grant = grant
+        self._lease_expiry = grant.lease_expiry
         self._loop = loop
         self._read_output = read_output
         self._tags: dict[Tag, None] = {}
+
+    @property
+    def job_id(self) -> JobId:
+        """The job's id."""
+        return self._grant.job_id
+
+    @property
+    def queue(self) -> QueueName:
+        """The queue that it was claimed from."""
+        return self._grant.queue
+
+    @property
+    def wire_name(self) -> str:
+        """The name by which the handler was found."""
+        return self._grant.wire_name
+
+    @property
+    def attempt(self) -> int:
+        """Which attempt this is, from 1; it starts again after a requeue."""
+        return self._grant.attempt
+
+    @property
+    def max_attempts(self) -> int:
+        """How many attempts the job's retry policy allows."""
+        return self._grant.retry.max_attempts
+
+    @property
+    def due_time(self) -> datetime:
+        """When this attempt was due, in UTC: at the first attempt of a schedule's job, its tick."""
+        return to_datetime(self._grant.due_time)
+
+    @property
+    def tags(self) -> tuple[Tag, ...]:
+        """The job's tags: labels, and keys with values."""
+        return self._grant.tags
+
+    @property
+    def workflow_id(self) -> str | None:
+        """What its producer said that it belongs to."""
+        return self._grant.workflow_id
+
+    @property
+    def schedule_id(self) -> ScheduleId | None:
+        """The schedule that enqueued it."""
+        return self._grant.schedule_id
+
+    @property
+    def trace_context(self) -> str | None:
+        """The W3C trace context that its producer handed over."""
+        return self._grant.trace_context
 
     @property
     def lease_expiry(self) -> datetime:

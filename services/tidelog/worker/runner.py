@@ -85,10 +85,7 @@ class Runner:
             self._tell(Ended(LeaseKey(grant.job_id, grant.lease), _unroutable(grant, error)))
             return
         context = JobContext(
-            job_id=grant.job_id,
-            queue=grant.queue,
-            attempt=grant.attempt,
-            lease_expiry=grant.lease_expiry,
+            grant,
             loop=self._loop,
             read_output=self._read_output,
             cancelled=self._surroundings.cancel_signal(grant),
