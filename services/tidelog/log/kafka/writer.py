@@ -87,7 +87,7 @@ class KafkaWriter(Writer):
                 async with asyncio.timeout_at(deadline):
                     await self._topics.check_records(records)
         except BaseException:
-            self._state = _State.READY  # nothing was sent yet
+            self._be_ready()  # nothing was sent yet
             raise
         try:
             async with asyncio.timeout_at(deadline):
@@ -107,7 +107,7 @@ class KafkaWriter(Writer):
         except BaseException:
             self._die(OutcomeUnknown(f"An append of {self._name} was broken off."))
             raise
-        self._state = _State.READY
+        self._be_ready()
 
     async def close(self) -> None:
         if self._state is _State.CLOSED:
@@ -156,6 +156,10 @@ class KafkaWriter(Writer):
             raise Fenced(str(self._cause))
         if self._cause is not None:
             raise OutcomeUnknown(f"{self._name} cannot be used any more, open another one: {self._cause}")
+
+    def _be_ready(self) -> None:
+        if self._state is not _State.CLOSED:  # somebody may have closed it meanwhile
+            self._state = _State.READY
 
     def _die(self, cause: LogError) -> LogError:
         if self._state is not _State.CLOSED:
