@@ -45,6 +45,23 @@ def put_dead_letter(installation: Installation, event: bytes) -> None:
     asyncio.run(put())
 
 
+def leave_off_failing(installation: Installation, note: str) -> None:
+    """What a process of the observer commits that cannot get past the first event there is."""
+
+    async def commit() -> None:
+        topics = Topics()
+        async with await open_log(installation.variables["TIDELOG_LOG"]) as log:
+            member = await log.join(topics.observer_group("watch"), topics.transitions)
+            assert await member.changed(timeout=SECONDS)
+            await member.commit(
+                dict.fromkeys(member.assignment, 0),
+                notes=dict.fromkeys(member.assignment, note),
+                timeout=SECONDS,
+            )
+
+    asyncio.run(commit())
+
+
 def test_up_runs_observers_and_their_state_is_shown(running: Installation) -> None:
     done = running.run("enqueue", "greet", "--queue", "seen-by-nobody", "--payload", '{"name": "ann"}')
     assert done.exit_code == 0
@@ -99,6 +116,13 @@ def test_a_role_of_its_own_tells_what_happened_and_redrives(installation: Instal
         observe.signal(signal.SIGTERM)
         assert observe.end() == 0
     assert status(installation)["processes"] == 0
+    leave_off_failing(installation, "try 2 failed: ValueError: no")
+    assert "try 2 failed: ValueError: no" in installation.run("observers").stdout.replace("\n", " ")
+    positions = status(installation)["positions"]
+    assert isinstance(positions, list)
+    # Where there is nothing to be told, nothing can fail.
+    failing = {(one["failing"], one["lag_events"] > 0) for one in positions}
+    assert failing == {("try 2 failed: ValueError: no", True), (None, False)}
     answer = {"result": "Ok", "observer": "watch", "next_offsets": [0, 0, 0]}
     assert installation.json("observers", "seek", "watch", "beginning") == answer
     assert installation.run("observers", "seek", "watch", "tomorrow").exit_code == 2

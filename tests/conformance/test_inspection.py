@@ -6,7 +6,7 @@ from uuid import uuid4
 
 from tests.conformance.cluster import SECONDS, Cluster, append, record, until
 
-from tidelog.log.port import Cleanup, GroupDescription, Log, TopicPartition
+from tidelog.log.port import MAX_NOTE_BYTES, Cleanup, GroupDescription, Log, TopicPartition
 
 
 async def test_says_what_it_runs_on(log: Log) -> None:
@@ -64,6 +64,26 @@ async def test_groups_are_described_with_members_shares_and_offsets(cluster: Clu
     assert left is not None
     assert left.members == ()
     assert left.committed == found.committed
+
+
+async def test_a_commit_may_say_why_the_group_stands_there_until_the_next_one(
+    cluster: Cluster, log: Log
+) -> None:
+    topic, group = await cluster.new_topic(2), uuid4().hex
+    member = await log.join(group, topic)
+    await until(lambda: len(member.assignment) == 2, member)
+    await member.commit({0: 0, 1: 0}, notes={1: "try 3 failed: nö"}, timeout=SECONDS)
+    found = await the_group(log, group)
+    assert found is not None
+    assert found.notes == {TopicPartition(topic, 1): "try 3 failed: nö"}
+    assert found.committed == {TopicPartition(topic, 0): 0, TopicPartition(topic, 1): 0}
+
+    await member.commit({0: 0, 1: 1}, notes={0: "ö" * MAX_NOTE_BYTES}, timeout=SECONDS)
+    found = await the_group(log, group)
+    assert found is not None
+    [(tp, cut)] = found.notes.items()
+    assert tp == TopicPartition(topic, 0)
+    assert MAX_NOTE_BYTES - 10 < len(cut.encode()) <= MAX_NOTE_BYTES
 
 
 async def test_a_group_that_nobody_ever_joined_is_not_there(log: Log) -> None:

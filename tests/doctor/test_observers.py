@@ -36,6 +36,18 @@ def test_how_far_it_is(of: ObserverStatus, health: Health, words: str) -> None:
     assert (finding.advice is None) is (health is Health.OK)
 
 
+def test_an_event_that_fails_is_told_before_it_is_late() -> None:
+    failing = PartitionPosition(3, 7, 1, NOW, failing="try 2 of event 3-7 failed: ValueError: no")
+    of = ObserverStatus("alerts", 1, (PartitionPosition(2, 1, 0, None), failing), 0, None)
+    lag, finding = judge_observer(of, NOW)
+    assert lag.health is Health.OK
+    assert finding.health is Health.WARNING
+    assert finding.message == (
+        "alerts does not get on at partition 3: try 2 of event 3-7 failed: ValueError: no"
+    )
+    assert finding.advice is not None
+
+
 def test_dead_letters_and_a_stand_still_are_told_beside_it() -> None:
     _, lost, letters = judge_observer(status(letters=2, in_log=False), NOW)
     assert (lost.health, "stands still at partition 3" in lost.message) == (Health.ERROR, True)

@@ -68,6 +68,25 @@ async def test_a_log_of_a_newer_version_is_refused(tmp_path: Path) -> None:
         await SqliteLog.open(path)
 
 
+async def test_a_log_of_version_1_is_brought_up_to_date_and_keeps_what_it_has(tmp_path: Path) -> None:
+    path = tmp_path / "log.db"
+    async with await SqliteLog.open(path) as log:
+        await log.create_topics([TopicSpec("events", 1)])
+        member = await log.join("group", "events")
+        await member.commit({0: 7}, timeout=10)
+    with sqlite3.connect(path) as connection:
+        connection.execute("ALTER TABLE group_offsets DROP COLUMN note")
+        connection.execute("PRAGMA user_version = 1")
+    connection.close()
+    for note in ("it fails", "it fails again"):  # the second time there is nothing to bring up to date
+        async with await SqliteLog.open(path) as log:
+            member = await log.join("group", "events")
+            assert await member.committed(0) == 7
+            await member.commit({0: 7}, timeout=10, notes={0: note})
+            [group] = await log.groups("group")
+            assert list(group.notes.values()) == [note]
+
+
 async def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     path = tmp_path / "log.db"
     async with await SqliteLog.open(path) as log:

@@ -11,7 +11,7 @@ from tests.engine.faults import FaultyLog
 from tests.engine.house import eventually
 from tests.observer.stage import PARTITIONS, TOPICS, Seen, Stage
 
-from tidelog.log.port import Log, Member
+from tidelog.log.port import NO_NOTES, Log, Member
 from tidelog.observer.errors import ObserverRuns, UnknownObserver
 from tidelog.observer.seeking import seek
 
@@ -98,10 +98,12 @@ class LateJoiner(Member):
     async def committed(self, partition: int) -> int | None:
         return await self._member.committed(partition)
 
-    async def commit(self, offsets: Mapping[int, int], *, timeout: float) -> None:
+    async def commit(
+        self, offsets: Mapping[int, int], *, timeout: float, notes: Mapping[int, str] = NO_NOTES
+    ) -> None:
         self.others.append(await self._log.join(self._group, TOPICS.transitions))
         await eventually(lambda: len(self.assignment) == 1)
-        await self._member.commit(offsets, timeout=timeout)
+        await self._member.commit(offsets, timeout=timeout, notes=notes)
 
     async def close(self) -> None:
         await self._member.close()

@@ -53,7 +53,7 @@ async def _list(*, as_json: bool) -> None:
                 f"{status.lag_seconds(now):.1f}",
                 str(status.dead_letters),
                 ", ".join(map(str, status.lost)),
-                status.last_error or "",
+                next((position.failing for position in status.failing), status.last_error) or "",
             )
             for status in found
         ],
@@ -150,6 +150,7 @@ def _written(status: ObserverStatus, now: Instant) -> dict[str, object]:
                 "lag_events": position.events,
                 "oldest": None if position.oldest is None else format_instant(position.oldest),
                 "in_log": position.is_in_log,
+                "failing": position.failing,
             }
             for position in status.positions
         ],

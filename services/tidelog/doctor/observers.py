@@ -38,6 +38,17 @@ def judge_observer(status: ObserverStatus, now: Instant) -> list[Finding]:
                 f"`tidelog observers seek {status.observer_id} beginning|now|TIME`.",
             )
         )
+    findings += [
+        Finding(
+            NAME,
+            Health.WARNING,
+            f"{status.observer_id} does not get on at {listed([position.partition])}: "
+            f"{(position.failing or '')[:_ERROR_CHARS]}",
+            "Mend the cause. Until this event is told, or is a dead letter after the last try, the events "
+            "behind it wait.",
+        )
+        for position in status.failing
+    ]
     if status.dead_letters:
         findings.append(
             Finding(

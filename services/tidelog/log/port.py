@@ -11,14 +11,20 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
-from typing import NamedTuple, Self
+from types import MappingProxyType
+from typing import Final, NamedTuple, Self
 
 from tidelog_events.errors import TidelogError
 
 MAX_RECORD_BYTES = 1_000_000
 """The largest record (key, value and headers together) that a log takes; Kafka's own default bound."""
+
+MAX_NOTE_BYTES = 2_000
+"""The longest note beside a committed offset, in UTF-8; Kafka's brokers take 4,096 unless set otherwise."""
+
+NO_NOTES: Final[Mapping[int, str]] = MappingProxyType({})
 
 TRANSACTION_SECONDS = 15.0
 """How long an append of a writer may be under way where nothing else is said."""
@@ -186,12 +192,14 @@ class GroupDescription:
         is_settled: whether the members have their shares; False while they are shared out anew, and
             when the log cannot tell who they are.
         committed: the next offset to read of each partition for which one was committed.
+        notes: what was said beside these offsets, of the partitions for which something was.
     """
 
     name: str
     is_settled: bool
     members: tuple[GroupMember, ...]
     committed: Mapping[TopicPartition, int]
+    notes: Mapping[TopicPartition, str] = field(default_factory=dict)
 
 
 class Producer(ABC):
@@ -304,8 +312,18 @@ class Member(ABC):
         """The offset that the group committed for a partition of the topic; None when there is none yet."""
 
     @abstractmethod
-    async def commit(self, offsets: Mapping[int, int], *, timeout: float) -> None:
-        """Record the next offset to read of each partition. Partitions that are not assigned are left out."""
+    async def commit(
+        self, offsets: Mapping[int, int], *, timeout: float, notes: Mapping[int, str] = NO_NOTES
+    ) -> None:
+        """Record the next offset to read of each partition. Partitions that are not assigned are left out.
+
+        Args:
+            offsets: by partition.
+            timeout: in seconds.
+            notes: what to tell people who look at the group about where it stands, of those of the
+                partitions where there is something to say; cut at `MAX_NOTE_BYTES`. A note is replaced or
+                taken away by the next commit for its partition, and may be dropped: nothing may rest on it.
+        """
 
     @abstractmethod
     async def close(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -22,6 +23,10 @@ from tidelog_events.transitions import Transition
 _logger: Final = logging.getLogger("tidelog.observer")
 
 _APPEND_SECONDS: Final = 10.0
+
+
+def _tell_nobody(_: str) -> None:
+    """For deliveries that nobody looks at before they are resolved."""
 
 
 @dataclass(slots=True)
@@ -69,8 +74,12 @@ class Deliveries:
         find_job: FindJob,
         redrives: int = 0,
         is_redrive: bool = False,
+        on_failure: Callable[[str], None] = _tell_nobody,
     ) -> bool:
-        """Tell the handler until it returns, or give up. A try that has begun is let finish."""
+        """Tell the handler until it returns, or give up. A try that has begun is let finish.
+
+        `on_failure` gets a sentence about each try that failed, the last one's not.
+        """
         definition = self.definition
         loop = asyncio.get_running_loop()
         tries = 0
@@ -89,10 +98,12 @@ class Deliveries:
                 self.counters.delivered += 1
                 return True
             self.counters.failed_tries += 1
-            what = f"observer {definition.observer_id}: try {tries} of event {context.idempotency_key} failed"
+            failed = f"try {tries} of event {context.idempotency_key} failed"
+            what = f"observer {definition.observer_id}: {failed}"
             if definition.retry.is_exhausted(tries):
                 _logger.error("%s, the last one: %s", what, failure.error)
                 return await self._give_up(record, event.sequence, failure, tries, stop, redrives)
+            on_failure(f"{failed}: {failure.error}")
             delay = definition.retry.delay_after(tries) / SECOND
             _logger.warning("%s, the next is in %g s: %s", what, delay, failure.error)
             await pause(stop, delay)

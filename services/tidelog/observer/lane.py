@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from tidelog.core.versioned import UnreadableState
 from tidelog.log.port import LogUnavailable, Record
@@ -28,12 +28,24 @@ _BREATHER: Final = 100
 _T = TypeVar("_T")
 
 
+class Standing(NamedTuple):
+    """Where a lane is, as its group is told.
+
+    Attributes:
+        position: the offset of the first record that is not resolved: what may be committed.
+        trouble: what went wrong with that record until now; None as long as nothing has.
+    """
+
+    position: int
+    trouble: str | None = None
+
+
 class Lane:
     """The work on one partition, from the moment that it falls to this process until it is lost.
 
     Attributes:
         partition: which one.
-        position: the offset of the first record that is not resolved: what may be committed.
+        standing: where it is, and what keeps it there.
         committed: what was committed last; None until then.
         read_to: the offset of the next record to be read.
         stopped: why it cannot go on without a person; None as long as it can.
@@ -42,8 +54,8 @@ class Lane:
 
     def __init__(self, deliveries: Deliveries, partition: int, position: int) -> None:
         self.partition = partition
-        self.position = position
-        self.committed: int | None = None
+        self.standing = Standing(position)
+        self.committed: Standing | None = None
         self.read_to = position
         self.stopped: TidelogError | None = None
         self.is_paused = False
@@ -77,7 +89,7 @@ class Lane:
         self._waiting_bytes += sum(len(record.value or b"") for record in records)
         self.read_to = read_to
         if not self._waiting:
-            self.position = read_to
+            self.standing = Standing(read_to)
         self._arrived.set()
 
     def ask_to_stop(self) -> None:
@@ -88,12 +100,13 @@ class Lane:
     def halt(self, error: TidelogError) -> None:
         """Stop here: a person has to look at it. The other partitions go on."""
         self.stopped = error
+        self._keep_trouble(str(error))
         self.ask_to_stop()
         _logger.critical(
             "observer %s stops at partition %d, offset %d: %s",
             self._deliveries.definition.observer_id,
             self.partition,
-            self.position,
+            self.standing.position,
             error,
         )
 
@@ -122,7 +135,7 @@ class Lane:
                 return
             self._waiting.popleft()
             self._waiting_bytes -= len(record.value or b"")
-            self.position = record.offset + 1 if self._waiting else self.read_to
+            self.standing = Standing(record.offset + 1 if self._waiting else self.read_to)
             passed += 1
             if passed % _BREATHER == 0:
                 await asyncio.sleep(0)
@@ -150,8 +163,15 @@ class Lane:
                 self._deliveries.counters.passed += 1
                 return True
         return await self._deliveries.deliver(
-            event, record, self._stop, find_job=lambda: self._jobs.job(event, record.offset)
+            event,
+            record,
+            self._stop,
+            find_job=lambda: self._jobs.job(event, record.offset),
+            on_failure=self._keep_trouble,
         )
+
+    def _keep_trouble(self, sentence: str) -> None:
+        self.standing = self.standing._replace(trouble=sentence)
 
     async def _has_tags(self, event: Transition, record: Record) -> bool:
         job_id = job_of(event)

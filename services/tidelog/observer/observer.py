@@ -304,14 +304,18 @@ class Observer:
 
     async def _commit(self, member: Member) -> None:
         self._commit_due = time.monotonic() + self._settings.commit_seconds
-        moved = {p: lane.position for p, lane in self._lanes.items() if lane.position != lane.committed}
+        moved = {p: lane.standing for p, lane in self._lanes.items() if lane.standing != lane.committed}
         if moved:
-            await member.commit(moved, timeout=_COMMIT_TIMEOUT)
-            for partition, position in moved.items():
+            await member.commit(
+                {partition: standing.position for partition, standing in moved.items()},
+                notes={p: standing.trouble for p, standing in moved.items() if standing.trouble is not None},
+                timeout=_COMMIT_TIMEOUT,
+            )
+            for partition, standing in moved.items():
                 lane = self._lanes[partition]
                 # What is not this member's is dropped without a word; the first commit fixes the beginning.
-                if lane.committed is not None or await member.committed(partition) == position:
-                    lane.committed = position
+                if lane.committed is not None or await member.committed(partition) == standing.position:
+                    lane.committed = standing
 
     async def _leave(self, member: Member, *, grace: bool) -> None:
         """Finish what is under way, commit it, and leave the group, so that the others take over at once."""

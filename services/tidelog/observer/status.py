@@ -25,6 +25,8 @@ class PartitionPosition:
         events: how many are not resolved; with gaps in what can be read, the most that it can be.
         oldest: when the first of them happened; None when there is none, or it cannot be read.
         is_in_log: whether the log holds what must be delivered next. If not, the observer stands still.
+        failing: what went wrong with the first of them so far; None when nothing did. Of a process that
+            was killed it stays until the next one begins.
     """
 
     partition: int
@@ -32,6 +34,7 @@ class PartitionPosition:
     events: int
     oldest: Instant | None
     is_in_log: bool = True
+    failing: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,11 @@ class ObserverStatus:
     def lost(self) -> tuple[int, ...]:
         """The partitions where it stands still, because the log does not hold what comes next."""
         return tuple(position.partition for position in self.positions if not position.is_in_log)
+
+    @property
+    def failing(self) -> tuple[PartitionPosition, ...]:
+        """Where an event could not be told so far, and is not given up on."""
+        return tuple(position for position in self.positions if position.failing is not None)
 
     def lag_seconds(self, now: Instant) -> float:
         """The age of the oldest event that is not resolved; 0 when there is none."""
@@ -123,4 +131,4 @@ async def _position(
     if newest is None or newest.offset < committed:
         return PartitionPosition(tp.partition, committed, 0, None)
     left = await unread(log, tp, committed, newest, timeout=_LOOK_SECONDS)
-    return PartitionPosition(tp.partition, committed, left.events, left.oldest)
+    return PartitionPosition(tp.partition, committed, left.events, left.oldest, failing=group.notes.get(tp))

@@ -109,7 +109,12 @@ class KafkaInspection:
         if code != _NO_ERROR:
             raise for_code(code)(name)
         committed = {TopicPartition(*tp): found.offset for tp, found in offsets.items() if found.offset >= 0}
-        return GroupDescription(name, state in _SETTLED, tuple(map(_member, members)), committed)
+        notes = {
+            TopicPartition(*tp): found.metadata
+            for tp, found in offsets.items()
+            if found.offset >= 0 and found.metadata
+        }
+        return GroupDescription(name, state in _SETTLED, tuple(map(_member, members)), committed, notes)
 
     async def _ask(self, doing: str, question: Callable[[], Awaitable[_T]]) -> _T:
         with self._connection.explaining(doing):

@@ -8,10 +8,13 @@ from collections.abc import Collection, Mapping
 import aiokafka
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor
+from aiokafka.errors import OffsetMetadataTooLargeError
 
 from tidelog.log.kafka.connection import CONNECT_SECONDS, Connection, stop
+from tidelog.log.port import MAX_NOTE_BYTES, NO_NOTES
 from tidelog.log.process_name import process_name
 from tidelog.log.signalled import SignalledMember
+from tidelog_events.bounds import cut_text
 
 _SESSION_TIMEOUT_MS = 6_000
 """After which the group goes on without a member that has died: the least that brokers allow by default."""
@@ -75,15 +78,24 @@ class KafkaMember(SignalledMember):
                 offset: int | None = await self._client.committed(self._tp(partition))
         return offset
 
-    async def commit(self, offsets: Mapping[int, int], *, timeout: float) -> None:
+    async def commit(
+        self, offsets: Mapping[int, int], *, timeout: float, notes: Mapping[int, str] = NO_NOTES
+    ) -> None:
         self._refuse_closed()
         assigned = {partition.partition for partition in self._client.assignment()}
-        mine = {self._tp(partition): offset for partition, offset in offsets.items() if partition in assigned}
+        mine = {
+            self._tp(partition): (offset, cut_text(notes.get(partition, ""), MAX_NOTE_BYTES))
+            for partition, offset in offsets.items()
+            if partition in assigned
+        }
         if not mine:
             return
         with self._connection.explaining(f"the group {self._group!r} committed offsets"):
             async with asyncio.timeout(timeout):
-                await self._client.commit(mine)
+                try:
+                    await self._client.commit(mine)
+                except OffsetMetadataTooLargeError:  # brokers may be set to take less; the offset counts
+                    await self._client.commit({tp: (offset, "") for tp, (offset, _) in mine.items()})
 
     async def close(self) -> None:
         if not self.closed:

@@ -9,6 +9,7 @@ from weakref import WeakSet
 
 from tidelog.log.memory.store import Listener, MemoryStore
 from tidelog.log.port import (
+    NO_NOTES,
     TRANSACTION_SECONDS,
     GroupDescription,
     Isolation,
@@ -122,8 +123,9 @@ class _MemoryMember(_Connected, SignalledMember):
         offsets: Mapping[int, int],
         *,
         timeout: float,  # noqa: ARG002 - memory never keeps anybody waiting
+        notes: Mapping[int, str] = NO_NOTES,
     ) -> None:
-        self._open_store().commit(self._group, self._topic, self._id, offsets)
+        self._open_store().commit(self._group, self._topic, self._id, offsets, notes)
 
     async def close(self) -> None:
         if not self._closed:

@@ -22,6 +22,7 @@ from tidelog.log.checks import (
 )
 from tidelog.log.cleaning import COMPACT_AFTER, TOMBSTONE_SECONDS
 from tidelog.log.port import (
+    MAX_NOTE_BYTES,
     Cleanup,
     Fenced,
     GroupDescription,
@@ -33,6 +34,7 @@ from tidelog.log.port import (
     TopicSpec,
 )
 from tidelog.log.signalled import out_of_range
+from tidelog_events.bounds import cut_text
 
 Listener: TypeAlias = tuple[asyncio.AbstractEventLoop, Callable[[], None]]
 """Who wants to hear of something, and the event loop on which to say it."""
@@ -113,6 +115,7 @@ class _Group:
     members: dict[str, Listener] = field(default_factory=dict)
     assignment: dict[int, str] = field(default_factory=dict)
     committed: dict[int, int] = field(default_factory=dict)
+    notes: dict[int, str] = field(default_factory=dict)
 
 
 def _describe_group(name: str, parts: Sequence[tuple[str, _Group]]) -> GroupDescription:
@@ -131,7 +134,12 @@ def _describe_group(name: str, parts: Sequence[tuple[str, _Group]]) -> GroupDesc
         for topic, state in parts
         for partition, offset in state.committed.items()
     }
-    return GroupDescription(name, True, tuple(members), committed)
+    notes = {
+        TopicPartition(topic, partition): note
+        for topic, state in parts
+        for partition, note in state.notes.items()
+    }
+    return GroupDescription(name, True, tuple(members), committed, notes)
 
 
 class MemoryStore:
@@ -285,12 +293,17 @@ class MemoryStore:
             shares = self._groups[group, topic].assignment
             return frozenset(partition for partition, owner in shares.items() if owner == member)
 
-    def commit(self, group: str, topic: str, member: str, offsets: Mapping[int, int]) -> None:
+    def commit(
+        self, group: str, topic: str, member: str, offsets: Mapping[int, int], notes: Mapping[int, str]
+    ) -> None:
         with self._lock:
             state = self._groups[group, topic]
             for partition, offset in offsets.items():
                 if state.assignment.get(partition) == member:
                     state.committed[partition] = offset
+                    state.notes.pop(partition, None)
+                    if partition in notes:
+                        state.notes[partition] = cut_text(notes[partition], MAX_NOTE_BYTES)
 
     def committed(self, group: str, topic: str, partition: int) -> int | None:
         with self._lock:

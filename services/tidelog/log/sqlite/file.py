@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from tidelog.log.port import LogError, LogUnavailable
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 APPLICATION_ID = 0x54494445
 """The letters TIDE, in the header of the file: how a log is told from any other database."""
 
@@ -168,6 +168,9 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
             for statement in _statements():
                 connection.execute(statement)
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        elif version == 1:
+            connection.execute("ALTER TABLE group_offsets ADD COLUMN note TEXT")
+        if version != SCHEMA_VERSION:
             connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         connection.execute("COMMIT")
     finally:

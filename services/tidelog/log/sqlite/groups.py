@@ -13,12 +13,13 @@ from collections.abc import Mapping
 from uuid import uuid4
 
 from tidelog.log.assignment import balance
-from tidelog.log.port import LogError, LogUnavailable
+from tidelog.log.port import MAX_NOTE_BYTES, NO_NOTES, LogError, LogUnavailable
 from tidelog.log.process_name import process_name
 from tidelog.log.signalled import SignalledMember
 from tidelog.log.sqlite.file import milliseconds
 from tidelog.log.sqlite.session import Session
 from tidelog.log.sqlite.topics import Topic
+from tidelog_events.bounds import cut_text
 
 logger = logging.getLogger(__name__)
 
@@ -125,9 +126,15 @@ class SqliteMember(SignalledMember):
         )
         return None if row is None else int(row[0])
 
-    async def commit(self, offsets: Mapping[int, int], *, timeout: float) -> None:
+    async def commit(
+        self, offsets: Mapping[int, int], *, timeout: float, notes: Mapping[int, str] = NO_NOTES
+    ) -> None:
         self._refuse_closed()
-        rows = [(self._group, partition, offset, self._id) for partition, offset in offsets.items()]
+        said = {partition: cut_text(note, MAX_NOTE_BYTES) for partition, note in notes.items()}
+        rows = [
+            (self._group, partition, offset, self._id, said.get(partition))
+            for partition, offset in offsets.items()
+        ]
         if rows:
             await self._session.thread.run(
                 lambda connection: _commit(connection, rows), timeout=timeout, weight=len(rows)
@@ -178,11 +185,12 @@ class SqliteMember(SignalledMember):
             raise LogUnavailable("This member has left its group; join again.")
 
 
-def _commit(connection: sqlite3.Connection, rows: list[tuple[int, int, int, str]]) -> None:
+def _commit(connection: sqlite3.Connection, rows: list[tuple[int, int, int, str, str | None]]) -> None:
     connection.executemany(
-        "INSERT INTO group_offsets (group_id, partition, next_offset)"
-        " SELECT group_id, partition, ?3 FROM assignments"
+        "INSERT INTO group_offsets (group_id, partition, next_offset, note)"
+        " SELECT group_id, partition, ?3, ?5 FROM assignments"
         " WHERE group_id = ?1 AND partition = ?2 AND member_id = ?4"
-        " ON CONFLICT (group_id, partition) DO UPDATE SET next_offset = excluded.next_offset",
+        " ON CONFLICT (group_id, partition) DO UPDATE SET next_offset = excluded.next_offset,"
+        " note = excluded.note",
         rows,
     )

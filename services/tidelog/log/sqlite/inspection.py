@@ -16,7 +16,7 @@ _TOPIC = (
 _OF_GROUP = "FROM groups g JOIN topics t ON t.id = g.topic_id JOIN {} ON x.group_id = g.id WHERE g.name = ?"
 _LIVING = f"SELECT x.member_id {_OF_GROUP.format('members x')} AND x.expires_at > ?"
 _SHARES = f"SELECT x.member_id, t.name, x.partition {_OF_GROUP.format('assignments x')}"
-_OFFSETS = f"SELECT t.name, x.partition, x.next_offset {_OF_GROUP.format('group_offsets x')}"
+_OFFSETS = f"SELECT t.name, x.partition, x.next_offset, x.note {_OF_GROUP.format('group_offsets x')}"
 
 
 def describe_topics(connection: sqlite3.Connection, names: Sequence[str]) -> dict[str, TopicDescription]:
@@ -44,9 +44,11 @@ def _group(connection: sqlite3.Connection, name: str, now: int) -> GroupDescript
     for member, topic, partition in connection.execute(_SHARES, (name,)):
         shares[member].add(TopicPartition(topic, partition))
     living = [member for (member,) in connection.execute(f"{_LIVING} ORDER BY 1", (name, now))]
-    committed = {
-        TopicPartition(topic, partition): offset
-        for topic, partition, offset in connection.execute(_OFFSETS, (name,))
-    }
+    committed: dict[TopicPartition, int] = {}
+    notes: dict[TopicPartition, str] = {}
+    for topic, partition, offset, note in connection.execute(_OFFSETS, (name,)):
+        committed[TopicPartition(topic, partition)] = offset
+        if note is not None:
+            notes[TopicPartition(topic, partition)] = note
     members = tuple(GroupMember(member, "", frozenset(shares[member])) for member in living)
-    return GroupDescription(name, True, members, committed)
+    return GroupDescription(name, True, members, committed, notes)

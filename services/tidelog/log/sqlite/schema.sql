@@ -70,5 +70,6 @@ CREATE TABLE group_offsets (
     group_id    INTEGER NOT NULL REFERENCES groups (id),
     partition   INTEGER NOT NULL,
     next_offset INTEGER NOT NULL,
+    note        TEXT,                          -- for people, on why the group stands there
     PRIMARY KEY (group_id, partition)
 ) WITHOUT ROWID;
