@@ -34,11 +34,14 @@ from tidelog_projections.rows import (
     CHANGING_COLUMNS,
     FOLDED_COLUMNS,
     JOB_COLUMNS,
+    POSITION_COLUMNS,
     QUEUE_COLUMNS,
     STEP_COLUMNS,
     changing_row,
+    position_row,
     queue_row,
     read_folded,
+    read_position,
     read_queue,
     read_tags,
     step_row,
@@ -91,16 +94,15 @@ _BEGIN: Final = (
     "SELECT set_config('search_path', $1, true), set_config('synchronous_commit', 'off', true),"
     " set_config('plan_cache_mode', 'force_custom_plan', true), pg_advisory_xact_lock_shared($2)"
 )
-_LOCK_POSITION: Final = (
-    "SELECT partition, sequence, next_offset, unread FROM projection_position WHERE partition = $1 FOR UPDATE"
-)
+_LOCK_POSITION: Final = f"SELECT {POSITION_COLUMNS} FROM projection_position WHERE partition = $1 FOR UPDATE"  # noqa: S608  our own names
 _MAKE_POSITION: Final = (
-    "INSERT INTO projection_position (partition, sequence, next_offset, unread) VALUES ($1, $2, $3, $4)"
+    f"INSERT INTO projection_position ({POSITION_COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6)"  # noqa: S608  our own names
     " ON CONFLICT (partition) DO "
 )
 _PUT_POSITION: Final = (
     f"{_MAKE_POSITION} UPDATE SET sequence = excluded.sequence, next_offset = excluded.next_offset,"
-    " unread = excluded.unread, updated_at = now()"
+    " unread = excluded.unread, last_offset = excluded.last_offset, last_digest = excluded.last_digest,"
+    " updated_at = now()"
 )
 _READ_JOBS: Final = f"SELECT {FOLDED_COLUMNS} FROM jobs WHERE job_id = ANY($1::text[])"  # noqa: S608  our own names
 _READ_TAGS: Final = (
@@ -193,18 +195,14 @@ async def _lock_position(connection: Connection, partition: Partition) -> Positi
     row = await connection.fetchrow(_LOCK_POSITION, partition)
     if row is None:
         # A row that is not there cannot be locked: of two projectors that make it, one waits for the other.
-        await connection.execute(f"{_MAKE_POSITION} NOTHING", *_position_row(Position(partition)))
+        await connection.execute(f"{_MAKE_POSITION} NOTHING", *position_row(Position(partition)))
         row = await connection.fetchrow(_LOCK_POSITION, partition)
-    return Position(partition) if row is None else Position(**dict(row))
+    return Position(partition) if row is None else read_position(row)
 
 
 async def put_position(connection: Connection, position: Position) -> None:
     """Write how far a partition has come, in the caller's transaction."""
-    await connection.execute(_PUT_POSITION, *_position_row(position))
-
-
-def _position_row(position: Position) -> tuple[int, int, int, int]:
-    return position.partition, position.sequence, position.next_offset, position.unread
+    await connection.execute(_PUT_POSITION, *position_row(position))
 
 
 async def _fold(connection: Connection, events: list[Transition], history: History) -> Changes:

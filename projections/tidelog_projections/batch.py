@@ -8,7 +8,7 @@ from typing import Final
 
 from tidelog_events.identity import NO_SEQUENCE, Partition, Sequence
 from tidelog_events.transitions import Transition
-from tidelog_projections.errors import SequenceGap
+from tidelog_projections.errors import WAYS_OUT, SequenceGap
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +37,25 @@ LogEntry = Happened | Unread
 
 
 @dataclass(frozen=True, slots=True)
+class Mark:
+    """What tells a record of the log apart from one of another log: where it stands, and a digest of it."""
+
+    offset: int
+    digest: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Batch:
     """Consecutive records of one partition, in the order of the log.
 
-    `next_offset` is where to read on after them (past gaps that are known of).
+    `next_offset` is where to read on after them (past gaps that are known of), `last` the last of them; None
+    where there is none, or nobody will ask.
     """
 
     partition: Partition
     entries: SequenceOf[LogEntry]
     next_offset: int
+    last: Mark | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +67,15 @@ class Position:
         next_offset: where in the log to read on.
         unread: records without a readable sequence that followed that event. Each may have been an event, so
             that the next sequence may be as many higher.
+        last: the newest record that was read, by which the log is known again. None before the first, and
+            in what a release wrote that did not note it.
     """
 
     partition: Partition
     sequence: Sequence = NO_SEQUENCE
     next_offset: int = 0
     unread: int = 0
+    last: Mark | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +87,7 @@ class Advance:
     position: Position
 
 
-_ALARM: Final = (
-    "Either the log lost events before they were read here, or this is another log. "
-    "Run `tidelog rebuild` to make the projection anew from what the log holds"
-)
+_ALARM: Final = f"Either the log lost events before they were read here, or this is another log. {WAYS_OUT}"
 
 
 def advance(start: Position, batch: Batch) -> Advance:
@@ -111,4 +121,6 @@ def advance(start: Position, batch: Batch) -> Advance:
         sequence, unread = found, 0
         events.append(entry.event)
     next_offset = max(start.next_offset, batch.next_offset)
-    return Advance(events, set_aside, Position(batch.partition, sequence, next_offset, unread))
+    is_new = batch.last is not None and batch.last.offset >= start.next_offset
+    last = batch.last if is_new else start.last
+    return Advance(events, set_aside, Position(batch.partition, sequence, next_offset, unread, last))

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from tidelog_events.errors import TidelogError
+
+WAYS_OUT: Final = (
+    "Check TIDELOG_LOG, TIDELOG_PREFIX and TIDELOG_POSTGRES first: if one of them names the wrong place, "
+    "mend that and start again. Only if they are right, and the log was really replaced or has lost records, "
+    "run `tidelog rebuild`, which makes Postgres anew from what this log holds"
+)
+"""What to do when Postgres and the log do not fit together. A rebuild from the wrong log drops good rows."""
 
 
 class ProjectionError(TidelogError):

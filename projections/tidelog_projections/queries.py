@@ -22,7 +22,15 @@ from tidelog_projections.paging import (
     read_cursor,
     write_cursor,
 )
-from tidelog_projections.rows import JOB_COLUMNS, QUEUE_COLUMNS, STEP_COLUMNS, read_record, tag_parts
+from tidelog_projections.rows import (
+    JOB_COLUMNS,
+    POSITION_COLUMNS,
+    QUEUE_COLUMNS,
+    STEP_COLUMNS,
+    read_position,
+    read_record,
+    tag_parts,
+)
 from tidelog_projections.text import shown
 
 if TYPE_CHECKING:
@@ -94,7 +102,7 @@ _QUEUES: Final = (
     "ARRAY(SELECT d.count FROM tidelog.queue_depths d WHERE d.queue = q.queue ORDER BY d.state) AS counts "
     "FROM tidelog.queues q ORDER BY queue"
 )
-_POSITIONS: Final = "SELECT partition, sequence, next_offset, unread FROM tidelog.projection_position"
+_POSITIONS: Final = f"SELECT {POSITION_COLUMNS} FROM tidelog.projection_position"
 _POSITION: Final = "SELECT sequence FROM tidelog.projection_position WHERE partition = $1"
 _IS_TERMINAL: Final = (
     "SELECT true FROM tidelog.jobs WHERE job_id = $1 AND state_ordinal = ANY($2::smallint[])"
@@ -171,7 +179,7 @@ async def queues(connection: Connection) -> list[QueueDepths]:
 
 async def positions(connection: Connection) -> dict[Partition, Position]:
     """How far each partition has come; one that nothing was read of is missing."""
-    return {row["partition"]: Position(**dict(row)) for row in await connection.fetch(_POSITIONS)}
+    return {row["partition"]: read_position(row) for row in await connection.fetch(_POSITIONS)}
 
 
 async def position(connection: Connection, partition: Partition) -> Sequence:

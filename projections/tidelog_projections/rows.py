@@ -1,4 +1,4 @@
-"""Between the language and the columns of Postgres: records, queue settings and steps as rows, and back."""
+"""Between our objects and the columns of Postgres: records, settings, steps, positions as rows, and back."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from tidelog_events.retry import DEFAULT_RETRY
 from tidelog_events.states import STATE_ORDINALS, DependencyMode, JobState
 from tidelog_events.transitions import JobTransition
 from tidelog_events.wire import Tag, read_retry, write_retry
+from tidelog_projections.batch import Mark, Position
 from tidelog_projections.fold import QueueSettings
 from tidelog_projections.text import shown
 
@@ -251,6 +252,22 @@ def read_queue(row: asyncpg.Record) -> QueueSettings:
     """Settings from a row of `QUEUE_COLUMNS`."""
     columns: dict[str, Any] = dict(row)
     return QueueSettings(**columns)
+
+
+POSITION_COLUMNS: Final = "partition, sequence, next_offset, unread, last_offset, last_digest"
+
+
+def position_row(position: Position) -> Row:
+    """A position in the order of `POSITION_COLUMNS`."""
+    last = (None, None) if position.last is None else (position.last.offset, position.last.digest)
+    return position.partition, position.sequence, position.next_offset, position.unread, *last
+
+
+def read_position(row: asyncpg.Record) -> Position:
+    """A position from a row of `POSITION_COLUMNS`."""
+    partition, sequence, next_offset, unread, last_offset, last_digest = row
+    last = None if last_offset is None or last_digest is None else Mark(last_offset, last_digest)
+    return Position(partition, sequence, next_offset, unread, last)
 
 
 def arrays(rows: Iterable[Row]) -> list[list[object]]:

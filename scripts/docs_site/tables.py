@@ -17,6 +17,10 @@ _RELATION: Final = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 _WIDENED: Final = re.compile(r"^ALTER TABLE (\w+) ALTER COLUMN (\w+) TYPE (\w+);$", re.MULTILINE)
+_ADDED: Final = re.compile(
+    r"^ALTER TABLE (\w+) ADD COLUMN (\w+) (\w+);(?: -- ([^\n]*))?$",  # one that is never null needs more
+    re.MULTILINE,
+)
 _KEY: Final = re.compile(r"PRIMARY KEY \((?P<columns>[^)]*)\)")
 _COLUMN: Final = re.compile(
     r"^    (?P<name>[a-z]\w*) +(?P<type>[a-z]\w*(?: precision)?(?:\[\])?)"
@@ -63,6 +67,9 @@ def relations() -> dict[str, Relation]:
             found[relation.name] = relation
         for table, column, wider in _WIDENED.findall(text):
             found[table] = _widened(found[table], column, wider)
+        for table, column, kind, note in _ADDED.findall(text):
+            added = Column(column, kind, is_given=False, note=note)
+            found[table] = replace(found[table], columns=(*found[table].columns, added))
     return {name: relation for name, relation in found.items() if name not in _INTERNAL}
 
 

@@ -10,6 +10,7 @@ from uuid import uuid4
 
 from tests.doctor.patient import PARTITIONS, Patient, ailments, of
 from tests.engine.house import eventually
+from tests.projection.story import Story, records_of
 from tests.providers.postgres import in_database
 
 from tidelog.clock import wall_clock
@@ -18,8 +19,11 @@ from tidelog.doctor.findings import Finding, Health
 from tidelog.log.memory import MemoryLog
 from tidelog.log.port import Cleanup, Log, Member, NewRecord, TopicPartition, TopicSpec
 from tidelog.log.topics import Topics
+from tidelog_events.identity import Partition
 from tidelog_events.instants import SECOND, Instant
+from tidelog_projections.batch import Batch, Happened, Mark
 from tidelog_projections.inspection import Inspection
+from tidelog_projections.projection import Projection
 
 
 async def the(patient: Patient, check: str) -> Finding:
@@ -90,6 +94,24 @@ async def test_a_lagging_projector_is_told_by_the_age_of_what_is_missing(patient
         assert found.health is health
         assert found.advice is not None
         assert "tidelog projector" in found.advice
+
+
+async def test_rows_of_another_log_are_told(patient: Patient) -> None:
+    await patient.initialise()
+    story = Story(Partition(1))
+    (event,) = story.enqueue()
+    async with await patient.connect() as log:
+        await (await log.producer()).append(records_of([event], patient.topics), timeout=30)
+    async with await Projection.connect(patient.dsn) as projection:
+        last = Mark(0, b"of another log")
+        await projection.apply(Batch(event.partition, [Happened(0, event)], 1, last))
+    found = await the(patient, "projection")
+    assert found.health is Health.ERROR
+    assert found.message.startswith(
+        "partition 1: the log does not hold the record that Postgres has read last"
+    )
+    assert found.advice is not None
+    assert 0 < found.advice.find("TIDELOG_LOG") < found.advice.find("`tidelog rebuild`")
 
 
 async def test_a_topic_of_the_wrong_cleanup_is_an_error(patient: Patient) -> None:

@@ -7,18 +7,20 @@ from collections.abc import Collection
 from tidelog.doctor.findings import Finding, Health
 from tidelog.doctor.site import LOOK_SECONDS, Site
 from tidelog.inspection.freshness import Behind, missing
+from tidelog.inspection.origin import differences
 from tidelog.inspection.unread import place_and_time
-from tidelog.log.port import Record
+from tidelog.log.port import Record, TopicPartition
 from tidelog.log.tail import newest_records
 from tidelog.words import listed, plural
 from tidelog_events.identity import Partition
 from tidelog_events.instants import SECOND, Instant
-from tidelog_projections.batch import Position
+from tidelog_projections.batch import Mark, Position
+from tidelog_projections.errors import WAYS_OUT
 
 NAME = "projection"
 _SOON_SECONDS = 10.0
 _LATE_SECONDS = 60.0
-_REBUILD = "Run `tidelog rebuild`; it makes Postgres anew while the old tables serve readers."
+_CHECK_SETTINGS = f"{WAYS_OUT}, while the old tables serve readers."
 
 
 async def check_projection(site: Site) -> list[Finding]:
@@ -29,6 +31,7 @@ async def check_projection(site: Site) -> list[Finding]:
     newest = await newest_records(site.log, tps, timeout=LOOK_SECONDS)
     behind: list[Behind] = []
     foreign: list[int] = []
+    marks: dict[TopicPartition, Mark] = {}
     for tp in tps:
         start = await site.log.start_offset(tp)
         position = site.postgres.positions.get(Partition(tp.partition))
@@ -37,9 +40,15 @@ async def check_projection(site: Site) -> list[Finding]:
         record = newest.get(tp)
         if is_of_another_log(position, start, await site.log.end_offset(tp), record):
             foreign.append(tp.partition)
-        elif record is not None and record.offset >= position.next_offset:
+            continue
+        if position.last is not None:
+            marks[tp] = position.last
+        if record is not None and record.offset >= position.next_offset:
             behind.append(await missing(site.log, tp, position, record, timeout=LOOK_SECONDS))
-    return judge_projection(behind, foreign, site.clock())
+    mixed = sorted(tp.partition for tp in await differences(site.log, marks, timeout=LOOK_SECONDS))
+    return judge_projection(
+        [one for one in behind if one.partition not in mixed], foreign, mixed, site.clock()
+    )
 
 
 def is_of_another_log(position: Position, start: int, end: int, newest: Record | None) -> bool:
@@ -50,9 +59,28 @@ def is_of_another_log(position: Position, start: int, end: int, newest: Record |
     return sequence is not None and sequence < position.sequence
 
 
-def judge_projection(behind: Collection[Behind], foreign: Collection[int], now: Instant) -> list[Finding]:
-    """How much is missing, and since when."""
+def judge_projection(
+    behind: Collection[Behind], foreign: Collection[int], mixed: Collection[int], now: Instant
+) -> list[Finding]:
+    """How much is missing, and since when.
+
+    Args:
+        behind: partitions with something missing.
+        foreign: those in which the log has nothing to go on with.
+        mixed: those in which it has, but not what was read last.
+        now: by the clock of this host.
+    """
     findings: list[Finding] = []
+    if mixed:
+        findings.append(
+            Finding(
+                NAME,
+                Health.ERROR,
+                f"{listed(mixed)}: the log does not hold the record that Postgres has read last; the rows "
+                "come from another log than this one",
+                _CHECK_SETTINGS,
+            )
+        )
     if foreign:
         findings.append(
             Finding(
@@ -60,7 +88,7 @@ def judge_projection(behind: Collection[Behind], foreign: Collection[int], now: 
                 Health.ERROR,
                 f"{listed(foreign)}: Postgres stands where this log has nothing to go on with; the log lost "
                 "events that were not projected, or Postgres is another log's",
-                f"Check TIDELOG_LOG, TIDELOG_PREFIX and TIDELOG_POSTGRES. If they are right: {_REBUILD}",
+                _CHECK_SETTINGS,
             )
         )
     if behind:

@@ -1,6 +1,6 @@
 """The loop that feeds Postgres from the log, and the rebuild of what it feeds."""
 
-from tidelog.projector.projector import PositionNotInLog, Projector, ProjectorCounters
+from tidelog.projector.projector import AnotherLog, PositionNotInLog, Projector, ProjectorCounters
 from tidelog.projector.rebuild import RebuildProgress, rebuild
 
-__all__ = ["PositionNotInLog", "Projector", "ProjectorCounters", "RebuildProgress", "rebuild"]
+__all__ = ["AnotherLog", "PositionNotInLog", "Projector", "ProjectorCounters", "RebuildProgress", "rebuild"]

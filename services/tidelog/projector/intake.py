@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+from tidelog.inspection.origin import mark_of
 from tidelog.projector.decoding import set_aside
 from tidelog_events.identity import Partition
 from tidelog_projections.batch import Batch, LogEntry, Position, Unread
@@ -35,8 +36,9 @@ async def take_in(
         records: those that the entries were read from, one for one.
         next_offset: where in the log to read on after them.
     """
+    last = mark_of(records[-1]) if records else None
     try:
-        position = await apply(Batch(partition, entries, next_offset))
+        position = await apply(Batch(partition, entries, next_offset, last))
     except Unstorable as error:
         if len(entries) > 1:
             middle = len(entries) // 2
@@ -46,6 +48,6 @@ async def take_in(
             second = await take_in(apply, partition, records[middle:], entries[middle:], next_offset)
             return TakenIn(second.position, first.rejected + second.rejected)
         entries = [set_aside(records[0], str(error))]
-        position = await apply(Batch(partition, entries, next_offset))
+        position = await apply(Batch(partition, entries, next_offset, last))
     rejected = tuple(entry for entry in entries if isinstance(entry, Unread) and entry.reason is not None)
     return TakenIn(position, rejected)

@@ -15,6 +15,7 @@ from math import inf
 from typing import TYPE_CHECKING, Final
 
 from tidelog.clock import Clock, wall_clock
+from tidelog.inspection.origin import Difference, differences
 from tidelog.log.port import LogUnavailable, OffsetOutOfRange, TopicPartition
 from tidelog.pausing import Backoff
 from tidelog.projector.decoding import entry_of
@@ -23,7 +24,7 @@ from tidelog_events.codec import UnknownVersion
 from tidelog_events.errors import TidelogError
 from tidelog_events.identity import Partition
 from tidelog_projections.batch import LogEntry, Position
-from tidelog_projections.errors import ProjectionUnavailable, SequenceGap
+from tidelog_projections.errors import WAYS_OUT, ProjectionUnavailable, SequenceGap
 
 if TYPE_CHECKING:
     from tidelog.log.port import Log, Member, Reader, Record
@@ -35,6 +36,8 @@ _logger: Final = logging.getLogger(__name__)
 BATCH_RECORDS: Final = 1_000
 """The most records read at once: a batch is some tens of milliseconds of work, so a stop is never far."""
 _READ_SECONDS: Final = 0.25
+_LOOK_SECONDS: Final = 20.0
+"""The longest look for the records that were read last."""
 _TIDY_SECONDS: Final = 3_600.0
 _MENDED_SECONDS: Final = 2.0
 """How often it is looked whether a partition that was stopped can go on."""
@@ -57,6 +60,10 @@ class ProjectorCounters:
 
 class PositionNotInLog(TidelogError):
     """The log does not hold the record that must be read next: trimmed too early, or another log."""
+
+
+class AnotherLog(TidelogError):
+    """The log does not hold the record that was read last: the rows in Postgres come from another one."""
 
 
 class _Moved(Exception):
@@ -93,7 +100,7 @@ class Projector:
         self._projection = projection
         self._batch_records = batch_records
         self._clock = clock
-        self._positions: dict[Partition, int] = {}
+        self._positions: dict[Partition, Position] = {}
         self._backoff = Backoff()
         self._tidy_at = -inf
         self._look_for_mended_at = -inf
@@ -111,9 +118,9 @@ class Projector:
         While the log or Postgres is away it waits, with a warning at each try, and goes on by itself.
 
         Raises:
-            SequenceGap, PositionNotInLog, UnknownVersion: every partition of the share has come to a point
-                where a person is needed. While there is another one, the reason stands in `stopped` and in
-                the program's log.
+            SequenceGap, PositionNotInLog, AnotherLog, UnknownVersion: every partition of the share has come
+                to a point where a person is needed. While there is another one, the reason stands in
+                `stopped` and in the program's log.
             ProjectionRefused: Postgres refuses for good.
         """
         while not stop.is_set():
@@ -199,12 +206,21 @@ class Projector:
             start = await self._log.start_offset(source)
             position = known.get(partition, Position(partition, next_offset=start))
             end = await self._log.end_offset(source)
-            self._positions[partition] = position.next_offset
+            self._positions[partition] = position
             if start <= position.next_offset <= end:
                 offsets[source] = position.next_offset
             else:
                 self._stop(partition, _out_of_log(source, position.next_offset, start, end))
+        await self._stop_foreign(offsets)
         return await self._log.reader(offsets) if offsets else None
+
+    async def _stop_foreign(self, offsets: dict[TopicPartition, int]) -> None:
+        """Take out the partitions whose rows come from another log, which may be as long as this one."""
+        lasts = ((source, self._positions[Partition(source.partition)].last) for source in offsets)
+        marks = {source: last for source, last in lasts if last is not None}
+        for source, difference in (await differences(self._log, marks, timeout=_LOOK_SECONDS)).items():
+            del offsets[source]
+            self._stop(Partition(source.partition), _another_log(source, marks[source].offset, difference))
 
     async def _take(self, reader: Reader, records: list[Record]) -> bool:
         """Take records in, partition by partition, side by side; whether one was stopped."""
@@ -236,7 +252,7 @@ class Projector:
                 unreadable = UnknownVersion(f"{source.topic}[{partition}], offset {next_offset}: {error}")
                 break
         try:
-            await self._store(partition, records, entries, next_offset)
+            await self._store(partition, records[: len(entries)], entries, next_offset)
         except SequenceGap as error:
             if await self._has_moved(source):
                 raise _Moved from error
@@ -249,7 +265,7 @@ class Projector:
         self, partition: Partition, records: list[Record], entries: list[LogEntry], next_offset: int
     ) -> None:
         taken = await take_in(self._projection.apply, partition, records, entries, next_offset)
-        self._positions[partition] = taken.position.next_offset
+        self._positions[partition] = taken.position
         self.counters.records += len(entries)
         self.counters.rejected += len(taken.rejected)
         for entry in taken.rejected:
@@ -264,8 +280,10 @@ class Projector:
     async def _has_moved(self, source: TopicPartition) -> bool:
         partition = Partition(source.partition)
         position = (await self._projection.positions()).get(partition)
-        offset = await self._log.start_offset(source) if position is None else position.next_offset
-        return offset != self._positions[partition]
+        if position is None:
+            position = Position(partition, next_offset=await self._log.start_offset(source))
+        # All of it: a rebuild from a log as long as the last one ends at the same offset.
+        return position != self._positions[partition]
 
     def _stop(self, partition: Partition, error: TidelogError) -> None:
         self.stopped[partition] = error
@@ -275,5 +293,12 @@ class Projector:
 def _out_of_log(source: TopicPartition, offset: int, start: int, end: int) -> PositionNotInLog:
     return PositionNotInLog(
         f"the projection is to go on at offset {offset} of {source.topic}[{source.partition}], and the log "
-        f"holds {start} to {end}: it lost what was not read yet, or it is another log. Run `tidelog rebuild`"
+        f"holds {start} to {end}: it lost what was not read yet, or it is another log. {WAYS_OUT}"
+    )
+
+
+def _another_log(source: TopicPartition, offset: int, difference: Difference) -> AnotherLog:
+    return AnotherLog(
+        f"at offset {offset}, {source.topic}[{source.partition}] holds {difference.value}: the rows in "
+        f"Postgres come from another log than this one. {WAYS_OUT}"
     )
