@@ -113,6 +113,8 @@ def test_a_role_of_its_own_tells_what_happened_and_redrives(installation: Instal
         # It still cannot be read, and is a letter again.
         observe.expect("dead letters up to offset 0 are redriven for ann")
         observe.expect("becomes a dead letter")
+        refused = installation.run("observers", "forget", "watch")
+        assert (refused.exit_code, refused.stdout) == (1, "Running\n")
         observe.signal(signal.SIGTERM)
         assert observe.end() == 0
     assert status(installation)["processes"] == 0
@@ -126,6 +128,12 @@ def test_a_role_of_its_own_tells_what_happened_and_redrives(installation: Instal
     answer = {"result": "Ok", "observer": "watch", "next_offsets": [0, 0, 0]}
     assert installation.json("observers", "seek", "watch", "beginning") == answer
     assert installation.run("observers", "seek", "watch", "tomorrow").exit_code == 2
+    forgotten = installation.run("observers", "forget", "watch")
+    assert (forgotten.exit_code, forgotten.stdout) == (0, "Ok\n")
+    assert "begins at its declared start" in forgotten.stderr
+    assert installation.json("observers") == {"observers": []}
+    gone = installation.run("observers", "forget", "watch")
+    assert (gone.exit_code, gone.stdout) == (1, "NotFound\n")
 
 
 def test_what_is_wrong_is_said(installation: Installation) -> None:

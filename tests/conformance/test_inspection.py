@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from uuid import uuid4
 
+import pytest
 from tests.conformance.cluster import SECONDS, Cluster, append, record, until
 
-from tidelog.log.port import MAX_NOTE_BYTES, Cleanup, GroupDescription, Log, TopicPartition
+from tidelog.log.port import MAX_NOTE_BYTES, Cleanup, GroupDescription, GroupInUse, Log, TopicPartition
 
 
 async def test_says_what_it_runs_on(log: Log) -> None:
@@ -84,6 +85,32 @@ async def test_a_commit_may_say_why_the_group_stands_there_until_the_next_one(
     [(tp, cut)] = found.notes.items()
     assert tp == TopicPartition(topic, 0)
     assert MAX_NOTE_BYTES - 10 < len(cut.encode()) <= MAX_NOTE_BYTES
+
+
+async def test_a_group_is_forgotten_once_nobody_is_in_it(cluster: Cluster, log: Log) -> None:
+    topic, name = await cluster.new_topic(2), uuid4().hex
+    members = [await log.join(group, topic) for group in (name, f"{name}-b")]
+    for member in members:
+        await until(lambda member=member: len(member.assignment) == 2, member)  # type: ignore[misc]
+        await member.commit({0: 3, 1: 4}, notes={0: "n"}, timeout=SECONDS)
+    with pytest.raises(GroupInUse, match=name):
+        await log.forget_group(name)
+    assert await members[0].committed(0) == 3
+    for member in members:
+        await member.close()
+
+    await log.forget_group(name)
+    await log.forget_group(name)  # one that is not there is forgotten already
+
+    [other] = await log.groups(name)
+    assert (other.name, len(other.committed)) == (f"{name}-b", 2)
+    back = await log.join(name, topic)
+    await until(lambda: len(back.assignment) == 2, back)
+    assert [await back.committed(partition) for partition in (0, 1)] == [None, None]
+    await back.commit({0: 0}, timeout=SECONDS)
+    found = await the_group(log, name)
+    assert found is not None
+    assert (found.committed, found.notes) == ({TopicPartition(topic, 0): 0}, {})
 
 
 async def test_a_group_that_nobody_ever_joined_is_not_there(log: Log) -> None:

@@ -54,3 +54,8 @@ def test_dead_letters_and_a_stand_still_are_told_beside_it() -> None:
     assert letters.health is Health.WARNING
     assert letters.message == "alerts has given up on 2 events; the newest: ValueError: no"
     assert "tidelog observers redrive alerts" in (letters.advice or "")
+
+
+def test_one_that_nobody_needs_can_be_forgotten() -> None:
+    [finding] = judge_observer(status(events=1, age=3, members=0), NOW)
+    assert "`tidelog observers forget alerts`" in (finding.advice or "")

@@ -141,6 +141,9 @@ class FaultyLog(Log):
     async def groups(self, prefix: str) -> list[GroupDescription]:
         return await self._log.groups(prefix)
 
+    async def forget_group(self, name: str) -> None:
+        await self._log.forget_group(name)
+
     async def start_offset(self, tp: TopicPartition) -> int:
         return await self._log.start_offset(tp)
 

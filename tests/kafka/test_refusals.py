@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
-from tests.conformance.cluster import SECONDS, KafkaCluster, append, read_to_end, record, values
+from tests.conformance.cluster import SECONDS, KafkaCluster, append, read_to_end, record, until, values
 
 from tidelog.log.port import Isolation, Log, OutcomeUnknown, RecordTooLarge, TopicPartition, UnknownTopic
 
@@ -72,3 +72,17 @@ async def test_a_topic_that_is_deleted_is_unknown_again(
         await (await log.producer()).append([record(topic, "late")], timeout=1)
     with pytest.raises(UnknownTopic, match=topic):
         await append(log, record(topic, "later"))
+
+
+async def test_an_offset_is_committed_without_a_note_that_is_too_long_for_the_brokers(
+    cluster: KafkaCluster, log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`offset.metadata.max.bytes` may be set lower than what is always cut off; here the note is longer."""
+    monkeypatch.setattr("tidelog.log.kafka.member.MAX_NOTE_BYTES", 2 * len(_TOO_LARGE))
+    topic = await cluster.new_topic()
+    member = await log.join(topic, topic)
+    await until(lambda: member.assignment == {0}, member)
+    await member.commit({0: 3}, notes={0: _TOO_LARGE}, timeout=SECONDS)
+    assert await member.committed(0) == 3
+    [group] = await log.groups(topic)
+    assert group.notes == {}

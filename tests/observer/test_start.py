@@ -9,11 +9,15 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from tests.engine.faults import FaultyLog
 from tests.engine.house import eventually
-from tests.observer.stage import PARTITIONS, TOPICS, Seen, Stage
+from tests.observer.stage import PARTITIONS, START, TOPICS, Seen, Stage
 
+from tidelog.handler.jobs import Retry
 from tidelog.log.port import NO_NOTES, Log, Member
 from tidelog.observer.errors import ObserverRuns, UnknownObserver
+from tidelog.observer.forgetting import forget
+from tidelog.observer.letters import request_redrive
 from tidelog.observer.seeking import seek
+from tidelog.observer.status import observer_statuses
 
 
 async def test_now_is_when_it_first_ran_and_stays_there(stage: Stage) -> None:
@@ -77,6 +81,35 @@ async def test_offsets_that_the_log_does_not_hold_are_an_alarm_and_no_reset(
     assert await seek(stage.log, TOPICS, "watch", "beginning") == {0: 0, 1: 0}
     async with stage.observing(seen.handler()):
         await eventually(lambda: seen.has("0-0"))
+
+
+async def test_one_that_is_forgotten_begins_at_its_declared_start(stage: Stage) -> None:
+    events = stage.partitions[0]
+    await events.enqueued(2)
+    once = Retry(max_attempts=1)
+    first = Seen()
+    doomed = first.handler(failing=lambda context: context.sequence == 0 and not context.is_redrive)
+    async with stage.observing(doomed, retry=once):
+        await eventually(lambda: first.has("0-1"))
+        await request_redrive(stage.log, TOPICS, "watch", actor="ann", at=START)
+        await eventually(lambda: first.keys() == ["0-0", "0-1", "0-0"])
+        with pytest.raises(ObserverRuns, match="runs, in 1 process"):
+            await forget(stage.log, TOPICS, "watch")
+    await forget(stage.log, TOPICS, "watch")
+    assert await observer_statuses(stage.log, TOPICS) == []
+    with pytest.raises(UnknownObserver):
+        await forget(stage.log, TOPICS, "watch")
+
+    await events.enqueued(1)
+    second = Seen()
+    doomed = second.handler(failing=lambda context: not context.is_redrive)
+    async with stage.observing(doomed, retry=once, start="now") as observer:
+        await events.enqueued(1)
+        await eventually(lambda: observer.counters.dead_lettered == 1)
+        # How far letters were redriven is kept: the one of before is not told again.
+        assert await request_redrive(stage.log, TOPICS, "watch", actor="ann", at=START) == 1
+        await eventually(lambda: observer.counters.delivered == 1)
+    assert second.keys() == ["0-3", "0-3"]
 
 
 class LateJoiner(Member):

@@ -1,4 +1,4 @@
-"""Looking at observers, redriving their dead letters, and saying where they go on."""
+"""Looking at observers, redriving their dead letters, saying where they go on, and forgetting them."""
 
 from __future__ import annotations
 
@@ -131,6 +131,31 @@ async def _seek(observer_id: str, start: str, *, as_json: bool) -> None:
         print_json({"result": "Ok", "observer": observer_id, "next_offsets": list(offsets.values())})
     else:
         print_result("Ok", {}, as_json=False)
+
+
+@app.command()
+def forget(
+    observer_id: Annotated[str, typer.Argument(metavar="ID", help="The observer's id.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Forget an observer that nobody runs any more. If it comes back, it begins at its declared start."""
+    command(_forget)(observer_id, as_json=as_json)
+
+
+async def _forget(observer_id: str, *, as_json: bool) -> None:
+    from tidelog.observer.errors import ObserverRuns, UnknownObserver
+    from tidelog.observer.forgetting import forget as forget_observer
+
+    settings = read_settings()
+    async with open_log(settings) as log:
+        try:
+            await forget_observer(log, settings.topics, observer_id)
+        except UnknownObserver as error:
+            raise Refused("NotFound", str(error)) from None
+        except ObserverRuns as error:
+            raise Refused("Running", str(error)) from None
+    print_result("Ok", {"observer": observer_id}, as_json=as_json)
+    say(f"If {observer_id} runs again, it begins at its declared start. Its dead letters stay in the log.")
 
 
 def _written(status: ObserverStatus, now: Instant) -> dict[str, object]:

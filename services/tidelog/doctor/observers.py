@@ -75,7 +75,8 @@ def _judge_lag(status: ObserverStatus, now: Instant) -> Finding:
             NAME,
             Health.WARNING,
             f"{message}, and no process runs it",
-            "Start one: `tidelog observe MODULE:APP`. If nobody needs it, delete its group.",
+            "Start one: `tidelog observe MODULE:APP`. If nobody needs it any more: "
+            f"`tidelog observers forget {status.observer_id}`.",
         )
     if seconds <= _LATE_SECONDS:
         return Finding(NAME, Health.OK, message)

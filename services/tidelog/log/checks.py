@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from tidelog.log.port import (
     MAX_RECORD_BYTES,
+    GroupInUse,
     InvalidRecord,
     LogError,
     NewRecord,
@@ -27,6 +28,11 @@ def refuse_oversized(records: Sequence[NewRecord]) -> None:
                 f"A record for {topic}[{partition}] has {size} bytes; the log takes at most"
                 f" {MAX_RECORD_BYTES}. Nothing was appended."
             )
+
+
+def in_use(group: str) -> GroupInUse:
+    """The refusal to forget a group that somebody is in."""
+    return GroupInUse(f"The group {group!r} has members; stop them first. Nothing was forgotten.")
 
 
 def keyless(topic: str) -> InvalidRecord:

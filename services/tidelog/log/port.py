@@ -62,6 +62,10 @@ class TopicMismatch(LogError):
     """A topic exists with another partition count or cleanup policy than asked for."""
 
 
+class GroupInUse(LogError):
+    """A consumer group has members, so that it cannot be forgotten."""
+
+
 class OffsetOutOfRange(LogError):
     """The log no longer holds the offset that was asked for, or does not hold it yet."""
 
@@ -364,6 +368,15 @@ class Log(ABC):
 
         A group is there from its first member, or its first committed offset, on; one without members and
         offsets may be forgotten.
+        """
+
+    @abstractmethod
+    async def forget_group(self, name: str) -> None:
+        """Forget a consumer group and what it committed. Nothing happens when there is none of that name.
+
+        Raises:
+            GroupInUse: it has members; nothing was forgotten. One that died counts for some seconds.
+            LogUnavailable: the log does not answer; it may be forgotten all the same.
         """
 
     @abstractmethod

@@ -18,4 +18,4 @@ class OffsetNotInLog(TidelogError):
 
 
 class ObserverRuns(TidelogError):
-    """An observer that is to be moved is running: it would go on where it is, and commit that."""
+    """An observer that is to be moved or forgotten is running: it would go on, and commit where it is."""

@@ -9,8 +9,7 @@ from tidelog.log.port import Log, LogUnavailable, Member
 from tidelog.log.topics import Topics
 from tidelog.observer.errors import ObserverRuns
 from tidelog.observer.start import Start, beginnings_of
-from tidelog.observer.status import group_of
-from tidelog.words import plural
+from tidelog.observer.status import stopped_group_of
 
 _ASSIGN_SECONDS: Final = 30.0
 _COMMIT_SECONDS: Final = 10.0
@@ -26,12 +25,7 @@ async def seek(log: Log, topics: Topics, observer_id: str, start: Start) -> dict
         ObserverRuns: a process runs it, or has begun to meanwhile; then perhaps not all offsets are set.
         LogUnavailable: the log does not answer.
     """
-    group = await group_of(log, topics, observer_id)
-    if group.members:
-        raise ObserverRuns(
-            f"The observer {observer_id!r} runs, in {plural(len(group.members), 'process', 'processes')}; "
-            "stop it first (a process that was killed counts until its group has noticed, some seconds)."
-        )
+    group = await stopped_group_of(log, topics, observer_id)
     offsets = await beginnings_of(log, topics.transitions, start)
     member = await log.join(group.name, topics.transitions)
     try:

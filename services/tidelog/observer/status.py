@@ -9,8 +9,9 @@ from tidelog.inspection.unread import unread
 from tidelog.log.port import GroupDescription, Log, Record, TopicPartition
 from tidelog.log.tail import newest_records
 from tidelog.log.topics import Topics
-from tidelog.observer.errors import UnknownObserver
+from tidelog.observer.errors import ObserverRuns, UnknownObserver
 from tidelog.observer.letters import all_open_letters
+from tidelog.words import plural
 from tidelog_events.instants import SECOND, Instant
 
 _LOOK_SECONDS: Final = 10.0
@@ -89,6 +90,23 @@ async def group_of(log: Log, topics: Topics, observer_id: str) -> GroupDescripti
     raise UnknownObserver(
         f"There is no observer {observer_id!r}: it never ran here. `tidelog observers` lists them."
     )
+
+
+async def stopped_group_of(log: Log, topics: Topics, observer_id: str) -> GroupDescription:
+    """The consumer group of an observer that no process runs.
+
+    Raises:
+        UnknownObserver: none of that id has ever run here.
+        ObserverRuns: a process runs it.
+        LogUnavailable: the log does not answer.
+    """
+    group = await group_of(log, topics, observer_id)
+    if group.members:
+        raise ObserverRuns(
+            f"The observer {observer_id!r} runs, in {plural(len(group.members), 'process', 'processes')}; "
+            "stop it first (a process that was killed counts until its group has noticed, some seconds)."
+        )
+    return group
 
 
 async def observer_statuses(log: Log, topics: Topics) -> list[ObserverStatus]:

@@ -9,6 +9,7 @@ from typing import TypeVar
 from aiokafka.admin import AIOKafkaAdminClient
 
 from tidelog.log.kafka.connection import Connection, stop
+from tidelog.log.kafka.groups import forget_group
 from tidelog.log.kafka.inspection import KafkaInspection
 from tidelog.log.kafka.member import KafkaMember
 from tidelog.log.kafka.offsets import KafkaOffsets
@@ -96,6 +97,10 @@ class KafkaLog(Log):
     async def groups(self, prefix: str) -> list[GroupDescription]:
         self._refuse_closed()
         return await self._inspection.groups(prefix)
+
+    async def forget_group(self, name: str) -> None:
+        self._refuse_closed()
+        await forget_group(self._connection, self._admin, name)
 
     async def start_offset(self, tp: TopicPartition) -> int:
         self._refuse_closed()

@@ -165,6 +165,9 @@ class MemoryLog(_Connected, Log):
     async def groups(self, prefix: str) -> list[GroupDescription]:
         return self._open_store().groups(prefix)
 
+    async def forget_group(self, name: str) -> None:
+        self._open_store().forget_group(name)
+
     async def start_offset(self, tp: TopicPartition) -> int:
         return self._open_store().bounds(tp)[0]
 

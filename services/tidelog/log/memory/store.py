@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeAlias
 
 from tidelog.log.assignment import balance
 from tidelog.log.checks import (
+    in_use,
     keyless,
     mismatch,
     refuse_malformed,
@@ -280,6 +281,14 @@ class MemoryStore:
         for other in listeners:
             _call(other)
         return member
+
+    def forget_group(self, name: str) -> None:
+        with self._lock:
+            found = [key for key in self._groups if key[0] == name]
+            if any(self._groups[key].members for key in found):
+                raise in_use(name)
+            for key in found:
+                del self._groups[key]
 
     def leave(self, group: str, topic: str, member: str) -> None:
         with self._lock:

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from uuid import uuid4
 
 from tidelog.log.assignment import balance
+from tidelog.log.checks import in_use
 from tidelog.log.port import MAX_NOTE_BYTES, NO_NOTES, LogError, LogUnavailable
 from tidelog.log.process_name import process_name
 from tidelog.log.signalled import SignalledMember
@@ -63,6 +64,24 @@ def leave(connection: sqlite3.Connection, group: int, partitions: int, member: s
     """Take a member out of its group, and give its share to the others."""
     connection.execute("DELETE FROM members WHERE group_id = ? AND member_id = ?", (group, member))
     rebalance(connection, group, partitions)
+
+
+def forget_group(connection: sqlite3.Connection, name: str, now: float) -> None:
+    """Take away what a group committed. Raises `GroupInUse` while it has members.
+
+    Its row stays, because an id that is free is given again: a member that was taken for dead and wakes up
+    would find itself in another group.
+    """
+    instant = milliseconds(now)
+    ids = [group for (group,) in connection.execute("SELECT id FROM groups WHERE name = ?", (name,))]
+    for group in ids:
+        connection.execute(_DELETE_DEAD, (group, instant, instant + milliseconds(MEMBER_SECONDS)))
+        living = "SELECT EXISTS (SELECT 1 FROM members WHERE group_id = ?)"
+        if connection.execute(living, (group,)).fetchone() != (0,):
+            raise in_use(name)
+    for group in ids:
+        connection.execute("DELETE FROM assignments WHERE group_id = ?", (group,))
+        connection.execute("DELETE FROM group_offsets WHERE group_id = ?", (group,))
 
 
 def rebalance(connection: sqlite3.Connection, group: int, partitions: int) -> None:

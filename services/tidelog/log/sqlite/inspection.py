@@ -32,11 +32,15 @@ def describe_topics(connection: sqlite3.Connection, names: Sequence[str]) -> dic
 
 
 def groups(connection: sqlite3.Connection, prefix: str, now: float) -> list[GroupDescription]:
-    """The groups whose names begin so, with those members whose heartbeats have not expired."""
+    """The groups whose names begin so, with those members whose heartbeats have not expired.
+
+    The row of one without members and offsets says nothing: nobody ever committed, or it was forgotten.
+    """
     names = connection.execute(
         "SELECT DISTINCT name FROM groups WHERE substr(name, 1, length(?1)) = ?1 ORDER BY name", (prefix,)
     ).fetchall()
-    return [_group(connection, name, milliseconds(now)) for (name,) in names]
+    found = [_group(connection, name, milliseconds(now)) for (name,) in names]
+    return [group for group in found if group.members or group.committed]
 
 
 def _group(connection: sqlite3.Connection, name: str, now: int) -> GroupDescription:

@@ -31,7 +31,7 @@ from tidelog.log.sqlite import topics as topic_rows
 from tidelog.log.sqlite.append import SqliteProducer, SqliteWriter, open_epoch
 from tidelog.log.sqlite.cleaning import CLEAN_SECONDS, Cleaner
 from tidelog.log.sqlite.file import Clock, connect_reader, explain, prepare
-from tidelog.log.sqlite.groups import SqliteMember
+from tidelog.log.sqlite.groups import SqliteMember, forget_group
 from tidelog.log.sqlite.read import SqliteReader, bounds_of, offset_at
 from tidelog.log.sqlite.session import Session
 
@@ -96,6 +96,12 @@ class SqliteLog(Log):
     async def groups(self, prefix: str) -> list[GroupDescription]:
         session = self._opened()
         return session.snapshot(lambda connection: inspection.groups(connection, prefix, session.clock()))
+
+    async def forget_group(self, name: str) -> None:
+        session = self._opened()
+        await session.thread.run(
+            lambda connection: forget_group(connection, name, session.clock()), timeout=_WRITE_SECONDS
+        )
 
     async def start_offset(self, tp: TopicPartition) -> int:
         return self._bounds(tp)[0]
