@@ -88,7 +88,8 @@ async def group_of(log: Log, topics: Topics, observer_id: str) -> GroupDescripti
         if group.name == name:
             return group
     raise UnknownObserver(
-        f"There is no observer {observer_id!r}: it never ran here. `tidelog observers` lists them."
+        f"There is no observer {observer_id!r}: it never ran here, or is forgotten. `tidelog observers` "
+        "lists those there are."
     )
 
 
