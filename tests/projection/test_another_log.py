@@ -76,6 +76,23 @@ async def test_a_log_that_is_shorter_than_the_position_names_both_ways_out(proje
     assert names_both_ways_out(message)
 
 
+@pytest.mark.parametrize("grown_to", [2, 9])
+async def test_a_partition_that_was_never_read_is_not_begun_with_from_another_log(
+    projection: Projection, tables: Tables, grown_to: int
+) -> None:
+    await project(await log_of(old := story_of(4, "old"), Story(Partition(1))), projection, old)
+    before = await tables.everything()
+    new = await log_of(story_of(grown_to, "new"), story_of(3, "unseen", Partition(1)))
+    projector = Projector(new, TOPICS, projection)
+    with pytest.raises((AnotherLog, PositionNotInLog)):
+        async with asyncio.timeout(BOUND):
+            await projector.run(asyncio.Event())
+    message = str(projector.stopped[Partition(1)])
+    assert "test.transitions[1] is not begun with" in message
+    assert names_both_ways_out(message)
+    assert await tables.everything() == before
+
+
 async def test_only_the_partition_that_is_foreign_stops_and_a_rebuild_sets_it_going(
     projection: Projection, tables: Tables
 ) -> None:

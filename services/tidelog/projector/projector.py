@@ -15,16 +15,17 @@ from math import inf
 from typing import TYPE_CHECKING, Final
 
 from tidelog.clock import Clock, wall_clock
-from tidelog.inspection.origin import Difference, differences
+from tidelog.inspection.origin import differences
 from tidelog.log.port import LogUnavailable, OffsetOutOfRange, TopicPartition
 from tidelog.pausing import Backoff
+from tidelog.projector.alarms import another_log, not_begun, out_of_log
 from tidelog.projector.decoding import entry_of
 from tidelog.projector.intake import take_in
 from tidelog_events.codec import UnknownVersion
 from tidelog_events.errors import TidelogError
 from tidelog_events.identity import Partition
 from tidelog_projections.batch import LogEntry, Position
-from tidelog_projections.errors import WAYS_OUT, ProjectionUnavailable, SequenceGap
+from tidelog_projections.errors import ProjectionUnavailable, SequenceGap
 
 if TYPE_CHECKING:
     from tidelog.log.port import Log, Member, Reader, Record
@@ -56,14 +57,6 @@ class ProjectorCounters:
     records: int = 0
     rejected: int = 0
     retries: int = 0
-
-
-class PositionNotInLog(TidelogError):
-    """The log does not hold the record that must be read next: trimmed too early, or another log."""
-
-
-class AnotherLog(TidelogError):
-    """The log does not hold the record that was read last: the rows in Postgres come from another one."""
 
 
 class _Moved(Exception):
@@ -198,29 +191,31 @@ class Projector:
     async def _open(self, share: frozenset[int]) -> Reader | None:
         """A reader of the partitions that can go on, each from its position in Postgres."""
         known = await self._projection.positions()
+        sources = {Partition(p): TopicPartition(self._topics.transitions, p) for p in sorted(share)}
+        marks = {
+            source: last
+            for partition, source in sources.items()
+            if partition in known and (last := known[partition].last) is not None
+        }
+        foreign = await differences(self._log, marks, timeout=_LOOK_SECONDS)
         offsets: dict[TopicPartition, int] = {}
-        for partition in map(Partition, sorted(share)):
+        for partition, source in sources.items():
             if partition in self.stopped:
                 continue
-            source = TopicPartition(self._topics.transitions, partition)
             start = await self._log.start_offset(source)
             position = known.get(partition, Position(partition, next_offset=start))
             end = await self._log.end_offset(source)
             self._positions[partition] = position
-            if start <= position.next_offset <= end:
-                offsets[source] = position.next_offset
+            if not start <= position.next_offset <= end:
+                self._stop(partition, out_of_log(source, position.next_offset, start, end))
+            elif source in foreign:
+                self._stop(partition, another_log(source, marks[source].offset, foreign[source]))
+            # Nothing speaks against this one itself; but nothing that was read of the others is in this log.
+            elif foreign and source not in marks and foreign.keys() == marks.keys():
+                self._stop(partition, not_begun(source))
             else:
-                self._stop(partition, _out_of_log(source, position.next_offset, start, end))
-        await self._stop_foreign(offsets)
+                offsets[source] = position.next_offset
         return await self._log.reader(offsets) if offsets else None
-
-    async def _stop_foreign(self, offsets: dict[TopicPartition, int]) -> None:
-        """Take out the partitions whose rows come from another log, which may be as long as this one."""
-        lasts = ((source, self._positions[Partition(source.partition)].last) for source in offsets)
-        marks = {source: last for source, last in lasts if last is not None}
-        for source, difference in (await differences(self._log, marks, timeout=_LOOK_SECONDS)).items():
-            del offsets[source]
-            self._stop(Partition(source.partition), _another_log(source, marks[source].offset, difference))
 
     async def _take(self, reader: Reader, records: list[Record]) -> bool:
         """Take records in, partition by partition, side by side; whether one was stopped."""
@@ -288,17 +283,3 @@ class Projector:
     def _stop(self, partition: Partition, error: TidelogError) -> None:
         self.stopped[partition] = error
         _logger.critical("partition %d of the projection stops here: %s", partition, error)
-
-
-def _out_of_log(source: TopicPartition, offset: int, start: int, end: int) -> PositionNotInLog:
-    return PositionNotInLog(
-        f"the projection is to go on at offset {offset} of {source.topic}[{source.partition}], and the log "
-        f"holds {start} to {end}: it lost what was not read yet, or it is another log. {WAYS_OUT}"
-    )
-
-
-def _another_log(source: TopicPartition, offset: int, difference: Difference) -> AnotherLog:
-    return AnotherLog(
-        f"at offset {offset}, {source.topic}[{source.partition}] holds {difference.value}: the rows in "
-        f"Postgres come from another log than this one. {WAYS_OUT}"
-    )
