@@ -76,19 +76,23 @@ async def test_a_log_that_is_shorter_than_the_position_names_both_ways_out(proje
     assert names_both_ways_out(message)
 
 
-@pytest.mark.parametrize("grown_to", [2, 9])
-async def test_a_partition_that_was_never_read_is_not_begun_with_from_another_log(
-    projection: Projection, tables: Tables, grown_to: int
+@pytest.mark.parametrize(("grown_to", "error"), [(2, PositionNotInLog), (9, AnotherLog)])
+async def test_partitions_that_were_never_read_are_not_begun_with_from_another_log(
+    projection: Projection, tables: Tables, grown_to: int, error: type[TidelogError]
 ) -> None:
-    await project(await log_of(old := story_of(4, "old"), Story(Partition(1))), projection, old)
+    unseen = [story_of(1, "unseen", Partition(0)), story_of(1, "unseen", Partition(2))]
+    old, new = story_of(4, "old", Partition(1)), story_of(grown_to, "new", Partition(1))
+    log = await log_of(Story(Partition(0)), old, Story(Partition(2)))
+    async with at_work(Projector(log, TOPICS, projection)):
+        assert await projection.wait_for(Partition(1), old.events[-1].sequence, timeout=BOUND)
     before = await tables.everything()
-    new = await log_of(story_of(grown_to, "new"), story_of(3, "unseen", Partition(1)))
-    projector = Projector(new, TOPICS, projection)
-    with pytest.raises((AnotherLog, PositionNotInLog)):
+    projector = Projector(await log_of(unseen[0], new, unseen[1]), TOPICS, projection)
+    # What ends it is the partition that shows it, whatever its number.
+    with pytest.raises(error, match=r"test.transitions\[1\]"):
         async with asyncio.timeout(BOUND):
             await projector.run(asyncio.Event())
-    message = str(projector.stopped[Partition(1)])
-    assert "test.transitions[1] is not begun with" in message
+    message = str(projector.stopped[Partition(0)])
+    assert message.startswith("partitions 0, 2 of test.transitions: ")
     assert names_both_ways_out(message)
     assert await tables.everything() == before
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from tidelog.words import listed
 from tidelog_events.errors import TidelogError
 from tidelog_projections.errors import WAYS_OUT
 
@@ -36,9 +38,10 @@ def another_log(source: TopicPartition, offset: int, difference: Difference) -> 
     )
 
 
-def not_begun(source: TopicPartition) -> AnotherLog:
-    """Nothing was noted of this partition, and nothing that was read of the others is in the log."""
+def not_begun(sources: Sequence[TopicPartition]) -> AnotherLog:
+    """Nothing was noted of these partitions, and nothing that was read of the others is in the log."""
     return AnotherLog(
-        f"{source.topic}[{source.partition}] is not begun with: nothing was noted that tells whether it fits "
-        f"the rows, and those of the other partitions come from another log than this one. {WAYS_OUT}"
+        f"{listed([source.partition for source in sources])} of {sources[0].topic}: nothing was noted that "
+        "tells whether they fit the rows, and those of the other partitions come from another log than this "
+        f"one. {WAYS_OUT}"
     )

@@ -171,7 +171,8 @@ class Projector:
     def _alarm(self, share: frozenset[int]) -> None:
         """Raise what stopped the partitions when there is none left to go on with."""
         if share and self.stopped.keys() >= share:
-            raise self.stopped[Partition(min(share))]
+            # The one that stopped first: others may have stopped because of it.
+            raise next(error for partition, error in self.stopped.items() if partition in share)
 
     async def _go_on_with_mended(self, share: frozenset[int]) -> None:
         """Raise `_Moved` when a partition of the share that was stopped stands elsewhere by now."""
@@ -210,11 +211,12 @@ class Projector:
                 self._stop(partition, out_of_log(source, position.next_offset, start, end))
             elif source in foreign:
                 self._stop(partition, another_log(source, marks[source].offset, foreign[source]))
-            # Nothing speaks against this one itself; but nothing that was read of the others is in this log.
-            elif foreign and source not in marks and foreign.keys() == marks.keys():
-                self._stop(partition, not_begun(source))
             else:
                 offsets[source] = position.next_offset
+        if foreign and foreign.keys() == marks.keys():
+            # Nothing that was read is in this log: it is not the one of the partitions without a mark either.
+            self._leave_alone([source for source in offsets if source not in marks])
+            offsets = {source: offset for source, offset in offsets.items() if source in marks}
         return await self._log.reader(offsets) if offsets else None
 
     async def _take(self, reader: Reader, records: list[Record]) -> bool:
@@ -279,6 +281,13 @@ class Projector:
             position = Position(partition, next_offset=await self._log.start_offset(source))
         # All of it: a rebuild from a log as long as the last one ends at the same offset.
         return position != self._positions[partition]
+
+    def _leave_alone(self, sources: list[TopicPartition]) -> None:
+        if not sources:
+            return
+        error = not_begun(sources)
+        self.stopped |= {Partition(source.partition): error for source in sources}
+        _logger.critical("the projection does not begin with partitions of its share: %s", error)
 
     def _stop(self, partition: Partition, error: TidelogError) -> None:
         self.stopped[partition] = error
