@@ -53,7 +53,9 @@ class _RoleThread:
     async def close(self) -> None:
         """End the role at once if it has not ended, and wait for what it leaves in order."""
         self._tell(self._cancel)
-        await asyncio.wait([asyncio.wrap_future(self.ended)])
+        ended = asyncio.wrap_future(self.ended)
+        await asyncio.wait([ended])
+        ended.exception()  # what it ended with is raised in `run`; asyncio would report that nobody asked
 
     def _tell(self, call: Callable[[], object]) -> None:
         if not self.ended.done():
