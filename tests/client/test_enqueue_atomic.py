@@ -145,13 +145,13 @@ async def test_an_outcome_that_stays_unknown_is_said_and_may_be_repeated(
     log.failures = [(OutcomeUnknown("no answer"), True), *[(LogUnavailable("away"), False)] * 50]
     jobs = spread()
     with pytest.raises(BatchUnconfirmed, match=r"a batch of 11 jobs .* all of them or none") as caught:
-        await client.enqueue_many([*jobs, jobs[0]], atomic=True, timeout=0.2)  # there is no engine
+        await client.enqueue_many([*jobs, jobs[0]], atomic=True, timeout=0.4)  # there is no engine
     assert caught.value.jobs == (*jobs, jobs[0])
     assert client.pending == 0
 
     log.failures = []
     with pytest.raises(BatchIncomplete):
-        await client.enqueue_many(caught.value.jobs, atomic=True, timeout=0.05)
+        await client.enqueue_many(caught.value.jobs, atomic=True, timeout=0.3)
 
 
 async def test_answers_show_that_a_transaction_stands(
@@ -204,7 +204,7 @@ async def test_a_lost_answer_is_asked_for_again_without_a_transaction(
 
 async def test_silence_after_the_commit_is_told_job_by_job(client: Client) -> None:
     with pytest.raises(BatchIncomplete) as caught:  # there is no engine
-        await client.enqueue_many(spread(2), atomic=True, timeout=0.05)
+        await client.enqueue_many(spread(2), atomic=True, timeout=0.3)
     assert [type(result) for result in caught.value.results] == [ReplyTimeout, ReplyTimeout]
 
 

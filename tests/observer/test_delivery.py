@@ -202,7 +202,7 @@ async def test_a_cancelled_handler_that_ends_is_not_left_behind(stage: Stage) ->
             raise
 
     await stage.partitions[0].enqueued(1)
-    async with stage.observing(handle, timeout=0.05, retry=Retry(max_attempts=1)) as observer:
+    async with stage.observing(handle, timeout=0.3, retry=Retry(max_attempts=1)) as observer:
         await eventually(lambda: observer.counters.dead_lettered == 1)
     assert cancelled.is_set()
 

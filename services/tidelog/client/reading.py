@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from tidelog.client.errors import ClientClosed, NoProjection, ProjectionBehind, WaitTimeout
+from tidelog.together import together
 from tidelog_events.identity import JobId, Partition, QueueName, ScheduleId, Sequence
 from tidelog_events.record import JobRecord
 from tidelog_events.schedule_view import ScheduleView
@@ -130,7 +131,7 @@ class JobReader:
     ) -> list[ScheduleView]:
         """The schedules of a queue, which lives in that partition, or of all. Raises as `get` does."""
         asked = list(self._positions) if partition is None else [partition]
-        await asyncio.gather(*(self._caught_up(known, timeout) for known in asked))
+        await together(self._caught_up(known, timeout) for known in asked)
         return await (await self.opened()).schedules(queue)
 
     async def close(self) -> None:

@@ -15,6 +15,7 @@ from tidelog.doctor.site import Site
 from tidelog.log.kafka.options import KafkaReplication
 from tidelog.log.port import Log, LogUnavailable
 from tidelog.log.topics import Topics
+from tidelog.together import together
 from tidelog_events.errors import TidelogError
 from tidelog_projections.errors import ProjectionRefused, SchemaTooNew
 from tidelog_projections.inspection import Inspection
@@ -85,9 +86,7 @@ async def examine(installation: Installation, only: Collection[str]) -> list[Fin
             clock=installation.clock,
         )
         names = [name for name in _CHECKS if name in only]
-        for found in await asyncio.gather(
-            *(_check(name, site, installation.check_seconds) for name in names)
-        ):
+        for found in await together(_check(name, site, installation.check_seconds) for name in names):
             findings += found
         return findings
 

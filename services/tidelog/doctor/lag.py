@@ -14,6 +14,7 @@ from tidelog.doctor.groups import check_groups
 from tidelog.doctor.site import LOOK_SECONDS, Site
 from tidelog.log.port import TopicPartition
 from tidelog.log.tail import newest_records
+from tidelog.together import together
 from tidelog.words import listed, plural
 from tidelog_events.identity import Partition
 from tidelog_events.instants import Instant
@@ -62,11 +63,11 @@ async def engine_progress(site: Site, partitions: Collection[int]) -> dict[int, 
 
 async def check_lag(site: Site) -> list[Finding]:
     """The engines' lag, and that of other groups on the installation's topics."""
-    engine, others = await asyncio.gather(_engine_lag(site), check_groups(site, NAME))
-    return [engine, *others]
+    engine, others = await together([_engine_lag(site), check_groups(site, NAME)])
+    return [*engine, *others]
 
 
-async def _engine_lag(site: Site) -> Finding:
+async def _engine_lag(site: Site) -> list[Finding]:
     inputs = [*await site.all_of(site.topics.commands), *await site.all_of(site.topics.links)]
     newest = await newest_records(site.log, inputs, timeout=LOOK_SECONDS)
     ends = {tp: record.offset + 1 for tp, record in newest.items()}
@@ -78,7 +79,7 @@ async def _engine_lag(site: Site) -> Finding:
         await asyncio.sleep(_PAUSE_SECONDS)
         left = await _behind(site, ends, {tp.partition for tp in left})
         stuck &= {tp for tp in left if left[tp] == before[tp]}
-    return judge_engine_lag(before, stuck)
+    return [judge_engine_lag(before, stuck)]
 
 
 async def _behind(

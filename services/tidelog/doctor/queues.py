@@ -10,6 +10,7 @@ from tidelog.doctor.findings import Finding, Health
 from tidelog.doctor.site import Site
 from tidelog.inspection.presence import SIGN_SECONDS, Presence, look_for_workers
 from tidelog.log.port import TopicPartition
+from tidelog.together import together
 from tidelog.words import first_few, plural, span
 from tidelog_events.identity import Partition
 from tidelog_events.instants import SECOND, Instant
@@ -34,7 +35,7 @@ async def check_queues(site: Site) -> list[Finding]:
             return await look_for_workers(site.log, commands, clock=site.clock)
 
     partitions = sorted(late)
-    presences = await asyncio.gather(*map(look, partitions))
+    presences = await together(map(look, partitions))
     return judge_queues(loads, dict(zip(partitions, presences, strict=True)), now)
 
 

@@ -23,6 +23,7 @@ from tidelog.log.port import (
     TopicDescription,
     TopicPartition,
 )
+from tidelog.together import together
 
 _NO_ERROR: Final = 0
 _UNKNOWN_TOPIC: Final = frozenset({3, 17})
@@ -82,7 +83,7 @@ class KafkaInspection:
             names = sorted(
                 name for name, kind, *_ in listed if name.startswith(prefix) and kind == _CONSUMERS
             )
-            return list(await asyncio.gather(*(self._group(name) for name in names)))
+            return await together(self._group(name) for name in names)
 
         return await self._ask(f"the groups {prefix}… were looked at", ask)
 
@@ -101,10 +102,8 @@ class KafkaInspection:
 
     async def _group(self, name: str) -> GroupDescription:
         coordinator = await self._admin.find_coordinator(name)
-        answers, offsets = await asyncio.gather(
-            self._admin.describe_consumer_groups([name], coordinator),
-            self._admin.list_consumer_group_offsets(name, coordinator),
-        )
+        answers = await self._admin.describe_consumer_groups([name], coordinator)
+        offsets = await self._admin.list_consumer_group_offsets(name, coordinator)
         ((code, _name, state, _kind, _protocol, members, *_),) = answers[0].groups
         if code != _NO_ERROR:
             raise for_code(code)(name)

@@ -7,7 +7,6 @@ versions before that, so the request is described here.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass
 from io import BytesIO
@@ -17,6 +16,8 @@ from aiokafka.client import AIOKafkaClient
 from aiokafka.errors import KafkaError
 from aiokafka.protocol.api import Request, RequestStruct, Response, ResponseHeader_v0
 from aiokafka.protocol.types import CompactArray, CompactString, Int16, Int32, Schema, TaggedFields
+
+from tidelog.together import together
 
 _API_VERSIONS: Final = 18
 _SUPPORTED_FEATURES: Final = 0
@@ -84,7 +85,7 @@ class Release:
 
 async def releases(client: AIOKafkaClient, brokers: Iterable[int]) -> list[Release]:
     """The releases of the brokers, each once, the oldest first; without those that do not tell."""
-    levels = await asyncio.gather(*(_level(client, broker) for broker in brokers))
+    levels = await together(_level(client, broker) for broker in brokers)
     return list(
         dict.fromkeys(release_of(level) for level in sorted(one for one in levels if one is not None))
     )
