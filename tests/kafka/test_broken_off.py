@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
+from aiokafka.conn import AIOKafkaConnection
 from tests.conformance.cluster import SECONDS
 
 from tidelog.log.kafka.log import KafkaLog
@@ -81,3 +83,15 @@ async def test_a_cluster_without_brokers_is_called_unavailable() -> None:
     ):
         with pytest.raises(LogUnavailable, match="Check that the brokers run"):
             await log.writer("somebody")
+
+
+async def test_a_request_that_is_under_way_leaves_no_connection_behind(kafka_address: str) -> None:
+    log = await KafkaLog.open(kafka_address)
+    asking = asyncio.create_task(log.groups("nobody"))
+    await asyncio.sleep(0)  # it opens the connection that it needs
+    await log.close()
+    await asyncio.wait([asking])
+    asking.exception()
+    gc.collect()
+    left = [one for one in gc.get_objects() if isinstance(one, AIOKafkaConnection)]
+    assert not [one for one in left if one.connected()]

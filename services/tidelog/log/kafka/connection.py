@@ -11,7 +11,7 @@ import logging
 import ssl
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TypeAlias, TypedDict
 
@@ -109,7 +109,7 @@ class Connection:
         Raises:
             LogUnavailable: no broker was ready in time.
         """
-        ask_without_making(client.client if isinstance(client, AIOKafkaProducer) else client._client)  # noqa: SLF001
+        ask_without_making(_requests_of(client))
         try:
             with self.explaining(doing):
                 async with asyncio.timeout(CONNECT_SECONDS):
@@ -147,6 +147,22 @@ async def stop(client: Client, *, seconds: float = CLOSE_SECONDS) -> None:
         if not farewell.done() or farewell.cancelled() or farewell.exception() is not None:
             logger.debug("%r did not close and is cut off", client)
             await _cut_off(client, farewell)
+        await _close_late_connections(_requests_of(client))
+
+
+def _requests_of(client: Client) -> AIOKafkaClient:
+    """The part of a client that holds its connections."""
+    return client.client if isinstance(client, AIOKafkaProducer) else client._client  # noqa: SLF001
+
+
+async def _close_late_connections(requests: AIOKafkaClient) -> None:
+    """Close what a request that was under way has opened while the rest was closed: it would be nobody's."""
+    opening = requests._get_conn_lock  # noqa: SLF001 - held while a connection is opened
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_SHUT_SECONDS), opening:
+            late = [one.close() for one in requests._conns.values() if one.connected()]  # noqa: SLF001
+            if late:
+                await asyncio.wait(late)
 
 
 async def _cut_off(client: Client, farewell: asyncio.Future[None]) -> None:
