@@ -9,7 +9,7 @@ from typing import Final
 from tidelog.doctor.findings import Finding, Health
 from tidelog.doctor.owners import roles
 from tidelog.doctor.site import LOOK_SECONDS, Site
-from tidelog.inspection.unread import unread
+from tidelog.inspection.unread import left_to_read
 from tidelog.log.port import GroupDescription, Record, TopicPartition
 from tidelog.log.tail import newest_records
 from tidelog.words import listed, plural
@@ -45,10 +45,8 @@ async def check_groups(site: Site, name: str) -> list[Finding]:
 async def _foreign_groups(site: Site) -> list[tuple[GroupDescription, Mapping[TopicPartition, int]]]:
     """Groups that have committed something on a topic of the installation, and what they have there."""
     ours = {role.group for role in roles(site)}
-    of_observers = (
-        site.topics.observer_groups,
-        site.topics.redrive_groups,
-    )  # which have a check of their own
+    # Observers have a check of their own.
+    of_observers = (site.topics.observer_groups, site.topics.redrive_groups)
     topics = {spec.name for spec in site.topics.specs()}
     found: list[tuple[GroupDescription, Mapping[TopicPartition, int]]] = []
     for group in await site.log.groups(""):
@@ -65,10 +63,10 @@ async def _lag(
     oldest: list[Instant] = []
     lost: list[int] = []
     for tp, offset in committed.items():
-        if not await site.log.start_offset(tp) <= offset <= await site.log.end_offset(tp):
+        left = await left_to_read(site.log, tp, offset, newest.get(tp), timeout=LOOK_SECONDS)
+        if left is None:
             lost.append(tp.partition)
-        elif tp in newest and newest[tp].offset >= offset:
-            left = await unread(site.log, tp, offset, newest[tp], timeout=LOOK_SECONDS)
+        else:
             records += left.events
             oldest += [] if left.oldest is None else [left.oldest]
     return GroupLag(records, min(oldest, default=None), lost)

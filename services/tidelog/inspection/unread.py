@@ -27,6 +27,20 @@ class Unread:
     newest: Instant | None
 
 
+async def left_to_read(
+    log: Log, tp: TopicPartition, next_offset: int, newest: Record | None, *, timeout: float
+) -> Unread | None:
+    """What there is from an offset that a group has committed, to the newest record of the partition.
+
+    None when the log does not hold what the group is to read next. Raises as `unread`.
+    """
+    if not await log.start_offset(tp) <= next_offset <= await log.end_offset(tp):
+        return None
+    if newest is None or newest.offset < next_offset:
+        return Unread(0, None, None)
+    return await unread(log, tp, next_offset, newest, timeout=timeout)
+
+
 async def unread(log: Log, tp: TopicPartition, next_offset: int, newest: Record, *, timeout: float) -> Unread:
     """What there is from an offset, which the log holds, to the newest record, which is not before it.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from tidelog.inspection.unread import unread
+from tidelog.inspection.unread import left_to_read
 from tidelog.log.port import GroupDescription, Log, Record, TopicPartition
 from tidelog.log.tail import newest_records
 from tidelog.log.topics import Topics
@@ -145,9 +145,8 @@ async def _position(
     committed = group.committed.get(tp)
     if committed is None:
         return PartitionPosition(tp.partition, None, 0, None)
-    if not await log.start_offset(tp) <= committed <= await log.end_offset(tp):
+    left = await left_to_read(log, tp, committed, newest, timeout=_LOOK_SECONDS)
+    if left is None:
         return PartitionPosition(tp.partition, committed, 0, None, is_in_log=False)
-    if newest is None or newest.offset < committed:
-        return PartitionPosition(tp.partition, committed, 0, None)
-    left = await unread(log, tp, committed, newest, timeout=_LOOK_SECONDS)
-    return PartitionPosition(tp.partition, committed, left.events, left.oldest, failing=group.notes.get(tp))
+    failing = group.notes.get(tp) if left.events else None
+    return PartitionPosition(tp.partition, committed, left.events, left.oldest, failing=failing)

@@ -10,8 +10,8 @@ import asyncio
 import logging
 import ssl
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TypeAlias, TypedDict
 
@@ -99,6 +99,13 @@ class Connection:
         except (TimeoutError, OSError, KafkaError) as error:
             raise self.unavailable(doing, error) from error
 
+    @asynccontextmanager
+    async def asking(self, doing: str) -> AsyncIterator[None]:
+        """A question to the brokers: `explaining`, and an answer that takes too long is none."""
+        with self.explaining(doing):
+            async with asyncio.timeout(CONNECT_SECONDS):
+                yield
+
     def closed(self) -> LogUnavailable:
         """What somebody is told who uses what was closed."""
         return LogUnavailable(f"This connection to {self.address} is closed; open another one.")
@@ -111,9 +118,8 @@ class Connection:
         """
         ask_without_making(_requests_of(client))
         try:
-            with self.explaining(doing):
-                async with asyncio.timeout(CONNECT_SECONDS):
-                    await _start(client)
+            async with self.asking(doing):
+                await _start(client)
         except BaseException:
             await stop(client, seconds=0)
             raise

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, TypeVar
 
@@ -12,7 +11,7 @@ from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment
 from aiokafka.errors import for_code
 
 from tidelog.log.kafka.batches import MAX_MESSAGE_BYTES
-from tidelog.log.kafka.connection import CONNECT_SECONDS, Connection
+from tidelog.log.kafka.connection import Connection
 from tidelog.log.kafka.metadata import DescribedPartition, describe_topics
 from tidelog.log.kafka.release import releases
 from tidelog.log.port import (
@@ -116,9 +115,8 @@ class KafkaInspection:
         return GroupDescription(name, state in _SETTLED, tuple(map(_member, members)), committed, notes)
 
     async def _ask(self, doing: str, question: Callable[[], Awaitable[_T]]) -> _T:
-        with self._connection.explaining(doing):
-            async with asyncio.timeout(CONNECT_SECONDS):
-                return await question()
+        async with self._connection.asking(doing):
+            return await question()
 
 
 def _member(described: tuple[str, str, str, bytes, bytes]) -> GroupMember:

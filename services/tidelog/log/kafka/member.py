@@ -10,7 +10,7 @@ from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 from aiokafka.errors import OffsetMetadataTooLargeError
 
-from tidelog.log.kafka.connection import CONNECT_SECONDS, Connection, stop
+from tidelog.log.kafka.connection import Connection, stop
 from tidelog.log.port import MAX_NOTE_BYTES, NO_NOTES
 from tidelog.log.process_name import process_name
 from tidelog.log.signalled import SignalledMember
@@ -73,9 +73,8 @@ class KafkaMember(SignalledMember):
 
     async def committed(self, partition: int) -> int | None:
         self._refuse_closed()
-        with self._connection.explaining(f"the offset of the group {self._group!r} was read"):
-            async with asyncio.timeout(CONNECT_SECONDS):
-                offset: int | None = await self._client.committed(self._tp(partition))
+        async with self._connection.asking(f"the offset of the group {self._group!r} was read"):
+            offset: int | None = await self._client.committed(self._tp(partition))
         return offset
 
     async def commit(

@@ -8,7 +8,7 @@ from collections.abc import Collection
 import aiokafka
 from aiokafka import AIOKafkaConsumer
 
-from tidelog.log.kafka.connection import CONNECT_SECONDS, Connection, stop
+from tidelog.log.kafka.connection import Connection, stop
 from tidelog.log.port import Isolation, TopicPartition
 
 _RETRY_BACKOFF_MS = 20
@@ -26,9 +26,8 @@ class KafkaOffsets:
     async def start(self, tp: TopicPartition) -> int:
         """The lowest offset that the partition holds. Raises `LogUnavailable`."""
         consumer = await self._consumer(Isolation.UNCOMMITTED)
-        with self._connection.explaining(f"the start of {tp.topic}[{tp.partition}] was looked up"):
-            async with asyncio.timeout(CONNECT_SECONDS):
-                return _only(await consumer.beginning_offsets([aiokafka.TopicPartition(*tp)]))
+        async with self._connection.asking(f"the start of {tp.topic}[{tp.partition}] was looked up"):
+            return _only(await consumer.beginning_offsets([aiokafka.TopicPartition(*tp)]))
 
     async def end(self, tp: TopicPartition, isolation: Isolation) -> int:
         """The last stable offset, or the high watermark, which is past any open transaction.
@@ -37,9 +36,8 @@ class KafkaOffsets:
             LogUnavailable: no broker answered in time.
         """
         consumer = await self._consumer(isolation)
-        with self._connection.explaining(f"the end of {tp.topic}[{tp.partition}] was looked up"):
-            async with asyncio.timeout(CONNECT_SECONDS):
-                return _only(await consumer.end_offsets([aiokafka.TopicPartition(*tp)]))
+        async with self._connection.asking(f"the end of {tp.topic}[{tp.partition}] was looked up"):
+            return _only(await consumer.end_offsets([aiokafka.TopicPartition(*tp)]))
 
     async def at(self, tp: TopicPartition, at: float) -> int | None:
         """The offset of the first record that was written then (seconds since 1970) or later.
@@ -48,19 +46,17 @@ class KafkaOffsets:
             LogUnavailable: no broker answered in time.
         """
         consumer = await self._consumer(Isolation.UNCOMMITTED)
-        with self._connection.explaining(f"a time in {tp.topic}[{tp.partition}] was looked up"):
-            async with asyncio.timeout(CONNECT_SECONDS):
-                times = {aiokafka.TopicPartition(*tp): max(0, round(at * 1_000))}
-                (found,) = (await consumer.offsets_for_times(times)).values()
+        async with self._connection.asking(f"a time in {tp.topic}[{tp.partition}] was looked up"):
+            times = {aiokafka.TopicPartition(*tp): max(0, round(at * 1_000))}
+            (found,) = (await consumer.offsets_for_times(times)).values()
         offset: int | None = None if found is None else found.offset
         return offset
 
     async def until_served(self, tps: Collection[TopicPartition]) -> None:
         """Wait until each of the partitions has a leader that answers. Raises `LogUnavailable`."""
         consumer = await self._consumer(Isolation.UNCOMMITTED)
-        with self._connection.explaining(f"{len(tps)} new partitions were waited for"):
-            async with asyncio.timeout(CONNECT_SECONDS):
-                await consumer.end_offsets([aiokafka.TopicPartition(*tp) for tp in tps])
+        async with self._connection.asking(f"{len(tps)} new partitions were waited for"):
+            await consumer.end_offsets([aiokafka.TopicPartition(*tp) for tp in tps])
 
     async def close(self) -> None:
         """Let go of the brokers."""
