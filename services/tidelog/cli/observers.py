@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -76,17 +78,14 @@ def redrive(
 
 async def _redrive(observer_id: str, *, actor: str, limit: int | None, as_json: bool) -> None:
     from tidelog.clock import wall_clock
-    from tidelog.observer.errors import UnknownObserver
     from tidelog.observer.letters import request_redrive
     from tidelog.observer.status import group_of
 
     settings = read_settings()
     topics = settings.topics
     async with open_log(settings) as log:
-        try:
+        with _refusals():
             group = await group_of(log, topics, observer_id)
-        except UnknownObserver as error:
-            raise Refused("NotFound", str(error)) from None
         count = await request_redrive(log, topics, observer_id, actor=actor, at=wall_clock(), limit=limit)
     print_result("Ok", {"observer": observer_id, "dead_letters": count}, as_json=as_json)
     if not count:
@@ -110,7 +109,6 @@ def seek(
 
 
 async def _seek(observer_id: str, start: str, *, as_json: bool) -> None:
-    from tidelog.observer.errors import ObserverRuns, UnknownObserver
     from tidelog.observer.seeking import seek as set_offsets
 
     to: Start
@@ -121,12 +119,8 @@ async def _seek(observer_id: str, start: str, *, as_json: bool) -> None:
             to = read_time("The start", start)
     settings = read_settings()
     async with open_log(settings) as log:
-        try:
+        with _refusals():
             offsets = await set_offsets(log, settings.topics, observer_id, to)
-        except UnknownObserver as error:
-            raise Refused("NotFound", str(error)) from None
-        except ObserverRuns as error:
-            raise Refused("Running", str(error)) from None
     if as_json:
         print_json({"result": "Ok", "observer": observer_id, "next_offsets": list(offsets.values())})
     else:
@@ -143,19 +137,27 @@ def forget(
 
 
 async def _forget(observer_id: str, *, as_json: bool) -> None:
-    from tidelog.observer.errors import ObserverRuns, UnknownObserver
     from tidelog.observer.forgetting import forget as forget_observer
 
     settings = read_settings()
     async with open_log(settings) as log:
-        try:
+        with _refusals():
             await forget_observer(log, settings.topics, observer_id)
-        except UnknownObserver as error:
-            raise Refused("NotFound", str(error)) from None
-        except ObserverRuns as error:
-            raise Refused("Running", str(error)) from None
     print_result("Ok", {"observer": observer_id}, as_json=as_json)
     say(f"If {observer_id} runs again, it begins at its declared start. Its dead letters stay in the log.")
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """Say why nothing is done to an observer, in the words of a command."""
+    from tidelog.observer.errors import ObserverRuns, UnknownObserver
+
+    try:
+        yield
+    except UnknownObserver as error:
+        raise Refused("NotFound", str(error)) from None
+    except ObserverRuns as error:
+        raise Refused("Running", str(error)) from None
 
 
 def _written(status: ObserverStatus, now: Instant) -> dict[str, object]:
